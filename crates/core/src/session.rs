@@ -1,0 +1,136 @@
+//! One piece of work in a workspace. It outlives conversations, crashes and agents.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::State;
+use crate::id::{SessionHandle, SessionId};
+use crate::path::WorkspacePath;
+use crate::text::{Name, Note};
+use crate::time::Timestamp;
+
+/// What a session is from its first event on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NewSession {
+    pub id: SessionId,
+    pub handle: SessionHandle,
+    pub name: Option<Name>,
+    pub agent_type: String,
+    pub task_description: Option<Note>,
+    pub workspace: WorkspacePath,
+    /// Whatever the caller wants to find again, as it was passed.
+    pub metadata: Option<State>,
+    pub created_at: Timestamp,
+}
+
+/// A session as it is now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    pub id: SessionId,
+    pub handle: SessionHandle,
+    pub name: Option<Name>,
+    pub agent_type: String,
+    pub task_description: Option<Note>,
+    pub workspace: WorkspacePath,
+    pub metadata: Option<State>,
+    pub status: Status,
+    /// Why it is in this status, when someone said so.
+    pub reason: Option<Note>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Session {
+    /// What people call it: its name, else its task, else its handle.
+    pub fn title(&self) -> String {
+        let task = || self.task_description.as_ref().map(Note::headline);
+        let name = self.name.as_ref().map(ToString::to_string);
+        name.or_else(task).unwrap_or_else(|| self.handle.to_string())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Active,
+    Paused,
+    Completed,
+    Failed,
+}
+
+/// A change of status that makes no sense.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("session {handle} is already {status}")]
+pub struct AlreadyThere {
+    pub handle: SessionHandle,
+    pub status: Status,
+}
+
+impl Status {
+    pub const ALL: [Self; 4] = [Self::Active, Self::Paused, Self::Completed, Self::Failed];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Is the work over, for better or worse?
+    pub const fn is_ended(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed)
+    }
+
+    /// May a session in this status go to `next`? Work that ended is made active first.
+    pub fn allows(self, next: Self) -> bool {
+        match next {
+            Self::Active => self != Self::Active,
+            Self::Paused => self == Self::Active,
+            Self::Completed | Self::Failed => !self.is_ended(),
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no status `{0}`; a session is active, paused, completed or failed")]
+pub struct BadStatus(String);
+
+impl FromStr for Status {
+    type Err = BadStatus;
+
+    fn from_str(text: &str) -> Result<Self, BadStatus> {
+        let found = Self::ALL.into_iter().find(|status| status.as_str().eq_ignore_ascii_case(text));
+        found.ok_or_else(|| BadStatus(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ended_must_be_made_active_first() {
+        let check = |from: Status, to: Status, allowed: bool| {
+            assert_eq!(from.allows(to), allowed, "{from} -> {to}");
+        };
+        check(Status::Active, Status::Paused, true);
+        check(Status::Active, Status::Completed, true);
+        check(Status::Active, Status::Active, false);
+        check(Status::Paused, Status::Active, true);
+        check(Status::Paused, Status::Failed, true);
+        check(Status::Paused, Status::Paused, false);
+        check(Status::Completed, Status::Active, true);
+        check(Status::Completed, Status::Failed, false);
+        check(Status::Failed, Status::Paused, false);
+    }
+}
