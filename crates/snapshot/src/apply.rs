@@ -1,0 +1,368 @@
+//! Carrying a plan out. New contents are first staged in a folder of their own inside the workspace;
+//! until all are there, durable and verified, nothing has changed. Then each path is swapped in one
+//! step with what it was, and what it was is looked at once more: had someone changed it in the
+//! meantime, it is swapped back.
+//!
+//! The same plan can be applied again after an interruption at any point: paths that are already as
+//! planned are done, paths that are still as before are ready, all others are left alone.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read};
+
+use bivouac_core::id::{ObjectId, OperationId};
+use bivouac_core::operation::{LeftAlone, Outcome, WhyLeft};
+use bivouac_core::path::RelPath;
+use bivouac_core::progress::Progress;
+use rayon::prelude::*;
+
+use crate::beneath::{Kind, Root, Stat, stat_open};
+use crate::chunks;
+use crate::objects::Objects;
+use crate::plan::{Plan, Step};
+use crate::stage::{SYNC_SINGLY, Staging, Task, stage};
+use crate::tree::{Content, Entry};
+use crate::{Error, Result};
+
+/// Carries out a plan, or the rest of it. What is left alone is told in the outcome.
+pub fn apply(
+    root: &Root,
+    objects: &Objects<'_>,
+    plan: &Plan,
+    id: OperationId,
+    progress: &dyn Progress,
+) -> Result<Outcome> {
+    let staging = Staging::open(root, id)?;
+    let mut outcome = Outcome { left_alone: plan.left_alone.clone(), ..Outcome::default() };
+    let mut tasks = examine(root, &staging, plan, &mut outcome)?;
+    stage(root, objects, &tasks, progress)?;
+    swap(root, &mut tasks, &mut outcome, progress)?;
+    make_durable(root, &tasks)?;
+    Ok(outcome)
+}
+
+/// What a path is now, compared with a step.
+enum State {
+    AsBefore(Option<Stat>),
+    AsAfter,
+    Other,
+}
+
+/// Looks at every path: only those that are as the plan expects are touched.
+fn examine<'p>(
+    root: &Root,
+    staging: &Staging,
+    plan: &'p Plan,
+    outcome: &mut Outcome,
+) -> Result<Vec<Task<'p>>> {
+    let states: Vec<State> = plan.steps.par_iter().map(|step| state_of(root, step)).collect();
+    let mut tasks = Vec::new();
+    for (n, (step, state)) in plan.steps.iter().zip(states).enumerate() {
+        let staged = staging.at(n.to_string().as_bytes());
+        match state {
+            State::AsBefore(seen) => tasks.push(Task { step, staged, seen, is_done: false }),
+            State::AsAfter => give_back_foreign(root, step, &staged, outcome)?,
+            State::Other => leave(outcome, step, WhyLeft::ChangedMeanwhile),
+        }
+    }
+    Ok(tasks)
+}
+
+fn state_of(root: &Root, step: &Step) -> State {
+    let path = step.path.as_bytes();
+    let stat = match root.stat(path) {
+        Ok(stat) => Some(stat),
+        Err(error) if is_absent(&error) => None,
+        Err(_) => return State::Other,
+    };
+    let is_now = |entry: &Option<Entry>| match (entry, &stat) {
+        (None, None) => true,
+        (Some(entry), Some(stat)) => is_entry(root, path, stat, entry),
+        _ => false,
+    };
+    // A file that makes way for a folder is removed first, and a folder for a file: in between there is nothing.
+    let makes_way =
+        step.before.is_some_and(|it| it.is_folder()) != step.after.is_some_and(|it| it.is_folder());
+    let is_between = stat.is_none() && step.before.is_some() && step.after.is_some() && makes_way;
+    if is_now(&step.after) {
+        State::AsAfter
+    } else if is_now(&step.before) || is_between {
+        State::AsBefore(stat)
+    } else {
+        State::Other
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Is what stands at a path exactly this entry? A folder is, whatever is in it.
+fn is_entry(root: &Root, path: &[u8], stat: &Stat, entry: &Entry) -> bool {
+    match entry {
+        Entry::File(file) => {
+            let looks_alike =
+                stat.kind == Kind::File && stat.size == file.size && stat.mode == file.mode;
+            looks_alike && has_content(root, path, &file.content).unwrap_or(false)
+        }
+        Entry::Link(target) => {
+            stat.kind == Kind::Link
+                && root.read_link(path).is_ok_and(|found| ObjectId::of(&found) == *target)
+        }
+        Entry::Folder { mode, .. } => stat.kind == Kind::Folder && stat.mode == *mode,
+        Entry::Gap { .. } => false,
+    }
+}
+
+/// Reads the file and compares its hash, also of a large one, without help from any cache.
+fn has_content(root: &Root, path: &[u8], content: &Content) -> io::Result<bool> {
+    let mut file = root.open_file(path)?;
+    let before = stat_open(&file)?;
+    let found = match content {
+        Content::Whole(_) => {
+            let mut bytes = Vec::with_capacity(before.size as usize + 1);
+            file.read_to_end(&mut bytes)?;
+            ObjectId::of(&bytes)
+        }
+        Content::Chunked(_) => {
+            let list = chunks::cut(&mut file, |_, _| Ok::<(), std::convert::Infallible>(()));
+            let Ok(list) = list;
+            ObjectId::of(&list?.encode())
+        }
+    };
+    Ok(found == *content.id() && stat_open(&file)?.is_same(&before))
+}
+
+/// A path is as planned. If an interrupted run displaced something else than it expected there, that
+/// is someone's work: it goes back to its place.
+fn give_back_foreign(root: &Root, step: &Step, staged: &[u8], outcome: &mut Outcome) -> Result<()> {
+    let is_known = |path: &[u8], stat: &Stat| {
+        let sides = [&step.before, &step.after];
+        sides.into_iter().flatten().any(|entry| is_entry(root, path, stat, entry))
+    };
+    for suffix in [b".new", b".old"] {
+        let displaced = [staged, suffix.as_slice()].concat();
+        let Ok(stat) = root.stat(&displaced) else {
+            continue;
+        };
+        if is_known(&displaced, &stat) {
+            continue;
+        }
+        let path = step.path.as_bytes();
+        let back = match step.after {
+            None => root.move_to_free(&displaced, path),
+            Some(Entry::Folder { .. }) => root.move_to_free(&displaced, &[path, b".kept"].concat()),
+            Some(_) => root.exchange(&displaced, path),
+        };
+        back.map_err(Error::write_workspace(&step.path))?;
+        leave(outcome, step, WhyLeft::ChangedMeanwhile);
+    }
+    Ok(())
+}
+
+/// Folders without write permission are opened for the time of the swap.
+fn unlock_folders(root: &Root, tasks: &[Task<'_>]) -> Vec<(Vec<u8>, u16)> {
+    let parents: BTreeSet<RelPath> =
+        tasks.iter().filter_map(|task| task.step.path.parent()).collect();
+    let mut locked = Vec::new();
+    for folder in parents {
+        let folder = folder.as_bytes();
+        let Ok(stat) = root.stat(folder) else {
+            continue;
+        };
+        if stat.kind == Kind::Folder
+            && stat.mode & 0o300 != 0o300
+            && root.set_mode(folder, stat.mode | 0o700).is_ok()
+        {
+            locked.push((folder.to_vec(), stat.mode));
+        }
+    }
+    locked
+}
+
+/// Removes, creates and exchanges, in the order in which each step finds what it needs.
+fn swap(
+    root: &Root,
+    tasks: &mut [Task<'_>],
+    outcome: &mut Outcome,
+    progress: &dyn Progress,
+) -> Result<()> {
+    progress.begin("Restoring", tasks.len() as u64);
+    let locked = unlock_folders(root, tasks);
+    let swapped = swap_all(&Swapper { root, progress }, tasks, outcome);
+    for (folder, mode) in locked {
+        let _gone_meanwhile = root.set_mode(&folder, mode);
+    }
+    swapped?;
+    // Permissions last and from the inside out: a folder may be about to lose its own.
+    for task in tasks.iter().rev().filter(|task| task.is_done) {
+        if let Some(Entry::Folder { mode, .. }) = task.step.after {
+            root.set_mode(task.step.path.as_bytes(), mode)
+                .map_err(Error::write_workspace(&task.step.path))?;
+        }
+    }
+    progress.end();
+    Ok(())
+}
+
+fn swap_all(swapper: &Swapper<'_>, tasks: &mut [Task<'_>], outcome: &mut Outcome) -> Result<()> {
+    for task in
+        tasks.iter_mut().rev().filter(|task| task.is_removal_of_file() && task.seen.is_some())
+    {
+        swapper.remove_file(task, outcome)?;
+    }
+    for task in
+        tasks.iter_mut().rev().filter(|task| task.is_removal_of_folder() && task.seen.is_some())
+    {
+        swapper.remove_folder(task, outcome)?;
+    }
+    for task in tasks.iter_mut() {
+        match task.step.after {
+            Some(Entry::Folder { .. }) => swapper.make_folder(task, outcome)?,
+            Some(Entry::File(_) | Entry::Link(_)) => swapper.put_file(task, outcome)?,
+            Some(Entry::Gap { .. }) | None => {}
+        }
+    }
+    Ok(())
+}
+
+struct Swapper<'s> {
+    root: &'s Root,
+    progress: &'s dyn Progress,
+}
+
+impl Swapper<'_> {
+    fn remove_file(&self, task: &mut Task<'_>, outcome: &mut Outcome) -> Result<()> {
+        let path = task.step.path.as_bytes();
+        if !self.is_as_seen(path, task.seen.as_ref()) {
+            leave(outcome, task.step, WhyLeft::ChangedMeanwhile);
+            return Ok(());
+        }
+        let aside = task.old_content();
+        match self.root.move_to_free(path, &aside) {
+            Ok(()) if self.is_what_was_seen(&aside, task.seen.as_ref()) => {
+                task.is_done = true;
+                outcome.n_removed += 1;
+                self.progress.add(1);
+                Ok(())
+            }
+            Ok(()) => {
+                leave(outcome, task.step, WhyLeft::ChangedMeanwhile);
+                self.root
+                    .move_to_free(&aside, path)
+                    .map_err(Error::write_workspace(&task.step.path))
+            }
+            Err(error) => or_leave(error, task.step, outcome),
+        }
+    }
+
+    fn remove_folder(&self, task: &mut Task<'_>, outcome: &mut Outcome) -> Result<()> {
+        match self.root.remove_folder(task.step.path.as_bytes()) {
+            Ok(()) => {
+                task.is_done = true;
+                self.progress.add(1);
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                leave(outcome, task.step, WhyLeft::NotEmpty);
+                Ok(())
+            }
+            Err(error) => or_leave(error, task.step, outcome),
+        }
+    }
+
+    fn make_folder(&self, task: &mut Task<'_>, outcome: &mut Outcome) -> Result<()> {
+        let path = task.step.path.as_bytes();
+        if task.step.before.is_some_and(|it| it.is_folder()) {
+            task.is_done = true;
+            return Ok(());
+        }
+        match self.root.create_folder(path, 0o700) {
+            Ok(()) => {
+                task.is_done = true;
+                self.progress.add(1);
+                Ok(())
+            }
+            Err(error) => or_leave(error, task.step, outcome),
+        }
+    }
+
+    fn put_file(&self, task: &mut Task<'_>, outcome: &mut Outcome) -> Result<()> {
+        let path = task.step.path.as_bytes();
+        let was_file = matches!(task.step.before, Some(Entry::File(_) | Entry::Link(_)));
+        if was_file && !self.is_as_seen(path, task.seen.as_ref()) {
+            leave(outcome, task.step, WhyLeft::ChangedMeanwhile);
+            return Ok(());
+        }
+        let put = match task.step.after {
+            Some(Entry::File(file)) if !task.needs_content() => self.root.set_mode(path, file.mode),
+            _ if was_file => self.root.exchange(&task.new_content(), path),
+            _ => self.root.move_to_free(&task.new_content(), path),
+        };
+        if let Err(error) = put {
+            return or_leave(error, task.step, outcome);
+        }
+        if was_file
+            && task.needs_content()
+            && !self.is_what_was_seen(&task.new_content(), task.seen.as_ref())
+        {
+            leave(outcome, task.step, WhyLeft::ChangedMeanwhile);
+            return self
+                .root
+                .exchange(&task.new_content(), path)
+                .map_err(Error::write_workspace(&task.step.path));
+        }
+        task.is_done = true;
+        outcome.n_written += 1;
+        self.progress.add(1);
+        Ok(())
+    }
+
+    fn is_as_seen(&self, path: &[u8], seen: Option<&Stat>) -> bool {
+        match (self.root.stat(path), seen) {
+            (Ok(now), Some(seen)) => now.is_same(seen),
+            _ => false,
+        }
+    }
+
+    /// The same, after a rename: that alone may change the change time.
+    fn is_what_was_seen(&self, path: &[u8], seen: Option<&Stat>) -> bool {
+        match (self.root.stat(path), seen) {
+            (Ok(now), Some(seen)) => now.is_same(&Stat { ctime_ns: now.ctime_ns, ..*seen }),
+            _ => false,
+        }
+    }
+}
+
+/// Someone else's doing leaves the path alone; trouble with the disk ends the operation.
+fn or_leave(error: io::Error, step: &Step, outcome: &mut Outcome) -> Result<()> {
+    use io::ErrorKind::{AlreadyExists, IsADirectory, NotADirectory, NotFound};
+    match error.kind() {
+        AlreadyExists | IsADirectory | NotADirectory | NotFound => {
+            leave(outcome, step, WhyLeft::ChangedMeanwhile);
+            Ok(())
+        }
+        _ => Err(Error::write_workspace(&step.path)(error)),
+    }
+}
+
+fn make_durable(root: &Root, tasks: &[Task<'_>]) -> Result<()> {
+    let done = tasks.iter().filter(|task| task.is_done);
+    let folders: BTreeSet<Vec<u8>> = done
+        .map(|task| task.step.path.parent().map_or(Vec::new(), |folder| folder.as_bytes().to_vec()))
+        .collect();
+    if folders.len() > SYNC_SINGLY {
+        return root.sync_all().map_err(Error::write("."));
+    }
+    for folder in folders {
+        match root.sync_folder(&folder) {
+            // A folder that was itself removed afterwards needs no sync.
+            Err(error) if !is_absent(&error) => return Err(Error::write(".")(error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn leave(outcome: &mut Outcome, step: &Step, why: WhyLeft) {
+    outcome.left_alone.push(LeftAlone { path: step.path.clone(), why });
+}

@@ -1,0 +1,187 @@
+//! What differs between two trees. Folders with the same tree are not even read.
+
+use std::collections::HashMap;
+
+use bivouac_core::id::ObjectId;
+use bivouac_core::path::RelPath;
+
+use crate::objects::Objects;
+use crate::tree::{Entry, Tree};
+use crate::{Error, Result};
+
+/// Trees of the store, and those of a snapshot that was only looked at.
+pub struct Trees<'a> {
+    objects: &'a Objects<'a>,
+    fresh: Option<&'a HashMap<ObjectId, Vec<u8>>>,
+}
+
+impl<'a> Trees<'a> {
+    pub const fn new(objects: &'a Objects<'a>) -> Self {
+        Self { objects, fresh: None }
+    }
+
+    pub const fn with_fresh(
+        objects: &'a Objects<'a>,
+        fresh: &'a HashMap<ObjectId, Vec<u8>>,
+    ) -> Self {
+        Self { objects, fresh: Some(fresh) }
+    }
+
+    pub fn get(&self, id: &ObjectId) -> Result<Tree> {
+        match self.fresh.and_then(|fresh| fresh.get(id)) {
+            Some(bytes) => Tree::decode(id, bytes),
+            None => self.objects.tree(id),
+        }
+    }
+
+    /// What stands at a path.
+    pub fn find(&self, root: &ObjectId, path: &RelPath) -> Result<Option<Entry>> {
+        let mut at = *root;
+        let mut names = path.as_bytes().split(|byte| *byte == b'/').peekable();
+        while let Some(name) = names.next() {
+            match self.get(&at)?.get(name) {
+                Some(entry) if names.peek().is_none() => return Ok(Some(*entry)),
+                Some(Entry::Folder { tree, .. }) => at = *tree,
+                // What lies in a folder that was left out was left out with it.
+                Some(gap @ Entry::Gap { .. }) => return Ok(Some(*gap)),
+                Some(Entry::File(_) | Entry::Link(_)) | None => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// One path that is not the same in both trees. A folder counts as the same when only what is in it differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub path: RelPath,
+    pub before: Option<Entry>,
+    pub after: Option<Entry>,
+}
+
+impl Change {
+    /// Is it more than something uncaptured coming or going?
+    pub fn is_covered(&self) -> bool {
+        let is_captured = |entry: &Option<Entry>| matches!(entry, Some(entry) if !entry.is_gap());
+        is_captured(&self.before) || is_captured(&self.after)
+    }
+}
+
+/// Paths to look at; none means all.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    paths: Vec<RelPath>,
+}
+
+impl Filter {
+    pub fn new(paths: Vec<RelPath>) -> Self {
+        Self { paths }
+    }
+
+    pub fn paths(&self) -> &[RelPath] {
+        &self.paths
+    }
+
+    pub fn selects(&self, path: &RelPath) -> bool {
+        self.paths.is_empty() || self.paths.iter().any(|own| path.is_within(own))
+    }
+
+    /// Is a selected path somewhere below this one?
+    pub fn leads_through(&self, path: &RelPath) -> bool {
+        self.paths.iter().any(|own| own.is_within(path))
+    }
+}
+
+/// All changes in order of their paths, a folder before what is in it.
+pub fn diff(
+    trees: &Trees<'_>,
+    from: &ObjectId,
+    to: &ObjectId,
+    filter: &Filter,
+) -> Result<Vec<Change>> {
+    let mut differ = Differ { trees, filter, changes: Vec::new() };
+    differ.folders(None, Some(from), Some(to))?;
+    Ok(differ.changes)
+}
+
+/// Do the trees hold the same files, whatever else lies around?
+pub fn covers_the_same(trees: &Trees<'_>, one: &ObjectId, other: &ObjectId) -> Result<bool> {
+    if one == other {
+        return Ok(true);
+    }
+    Ok(!diff(trees, one, other, &Filter::default())?.iter().any(Change::is_covered))
+}
+
+struct Differ<'d> {
+    trees: &'d Trees<'d>,
+    filter: &'d Filter,
+    changes: Vec<Change>,
+}
+
+impl Differ<'_> {
+    fn folders(
+        &mut self,
+        path: Option<&RelPath>,
+        from: Option<&ObjectId>,
+        to: Option<&ObjectId>,
+    ) -> Result<()> {
+        if from == to {
+            return Ok(());
+        }
+        let read = |id: Option<&ObjectId>| id.map_or(Ok(Tree::default()), |id| self.trees.get(id));
+        let (from, to) = (read(from)?, read(to)?);
+        let (mut from, mut to) = (from.entries().peekable(), to.entries().peekable());
+        loop {
+            let name = match (from.peek(), to.peek()) {
+                (Some((one, _)), Some((other, _))) => *one.min(other),
+                (Some((one, _)), None) => *one,
+                (None, Some((other, _))) => *other,
+                (None, None) => return Ok(()),
+            };
+            let before = from.next_if(|(own, _)| *own == name).map(|(_, entry)| *entry);
+            let after = to.next_if(|(own, _)| *own == name).map(|(_, entry)| *entry);
+            let path = match path {
+                Some(folder) => folder.join(name),
+                None => RelPath::new(name),
+            };
+            let path =
+                path.map_err(|_| Error::Malformed { id: ObjectId::of(name), what: "name" })?;
+            self.entry(&path, before, after)?;
+        }
+    }
+
+    fn entry(&mut self, path: &RelPath, before: Option<Entry>, after: Option<Entry>) -> Result<()> {
+        if before == after || !(self.filter.selects(path) || self.filter.leads_through(path)) {
+            return Ok(());
+        }
+        let tree_of = |entry: &Option<Entry>| match entry {
+            Some(Entry::Folder { tree, .. }) => Some(*tree),
+            _ => None,
+        };
+        let (tree_before, tree_after) = (tree_of(&before), tree_of(&after));
+        let same_folder = matches!((&before, &after),
+            (Some(Entry::Folder { mode: one, .. }), Some(Entry::Folder { mode: other, .. })) if one == other);
+        if !same_folder {
+            self.changes.push(Change { path: path.clone(), before, after });
+        }
+        self.folders(Some(path), tree_before.as_ref(), tree_after.as_ref())
+    }
+}
+
+impl Entry {
+    pub const fn is_gap(&self) -> bool {
+        matches!(self, Self::Gap { .. })
+    }
+
+    pub const fn is_folder(&self) -> bool {
+        matches!(self, Self::Folder { .. })
+    }
+
+    /// Are both the same thing, for a folder whatever is in it?
+    pub fn is_same_thing(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Folder { mode: one, .. }, Self::Folder { mode: other, .. }) => one == other,
+            _ => self == other,
+        }
+    }
+}

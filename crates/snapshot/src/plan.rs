@@ -1,0 +1,183 @@
+//! What a restore would do, path by path, before it does anything. A plan can be shown, stored,
+//! carried out, finished later and turned around.
+
+use std::collections::BTreeMap;
+
+use bivouac_core::id::ObjectId;
+use bivouac_core::operation::{LeftAlone, WhyLeft};
+use bivouac_core::path::RelPath;
+
+use crate::bytes::{Reader, put_varint};
+use crate::diff::{Change, Filter, Trees, diff};
+use crate::tree::{Entry, decode_entry, encode_entry};
+use crate::{Error, Result};
+
+/// Every path that changes, in order, with what it is and what it becomes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    pub steps: Vec<Step>,
+    /// Paths that ought to change and cannot be touched.
+    pub left_alone: Vec<LeftAlone>,
+}
+
+/// Neither side is ever a gap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub path: RelPath,
+    pub before: Option<Entry>,
+    pub after: Option<Entry>,
+}
+
+/// Plans the way from one tree to another. Only what `current` captured is ever changed, and only
+/// what `target` knew to be absent is ever removed.
+pub fn plan(
+    trees: &Trees<'_>,
+    current: &ObjectId,
+    target: &ObjectId,
+    filter: &Filter,
+) -> Result<Plan> {
+    let changes = diff(trees, current, target, filter)?;
+    let mut plan = Plan::default();
+    let mut closed: Option<RelPath> = None;
+    let mut uncovered = Vec::new();
+    for Change { path, before, after } in changes {
+        if closed.as_ref().is_some_and(|closed| path.is_within(closed)) {
+            continue;
+        }
+        match (before, after) {
+            (Some(Entry::Gap { .. }), None) => uncovered.push(path),
+            (Some(Entry::Gap { .. }), Some(Entry::Gap { .. }))
+            | (None, Some(Entry::Gap { .. })) => {}
+            (Some(Entry::Gap { .. }), Some(_)) => {
+                plan.left_alone.push(LeftAlone { path: path.clone(), why: WhyLeft::Uncovered });
+                closed = Some(path);
+            }
+            // The target did not know what was here, so what is here now stays.
+            (Some(_), Some(Entry::Gap { .. })) => closed = Some(path),
+            (before, after) => {
+                let is_way = before.is_none() && after.is_some_and(|after| after.is_folder());
+                if filter.selects(&path) || is_way {
+                    plan.steps.push(Step { path, before, after });
+                }
+            }
+        }
+    }
+    plan.keep_folders_of(&uncovered);
+    Ok(plan)
+}
+
+/// Plans to make certain paths what they once were. `reference` is the tree they were in then: from
+/// it come the folders that are missing on the way.
+pub fn plan_paths(
+    trees: &Trees<'_>,
+    current: &ObjectId,
+    reference: &ObjectId,
+    wanted: impl IntoIterator<Item = (RelPath, Option<Entry>)>,
+) -> Result<Plan> {
+    let mut goals: BTreeMap<RelPath, Option<Entry>> = wanted.into_iter().collect();
+    let mut ways = Vec::new();
+    for path in goals.iter().filter(|(_, goal)| goal.is_some()).map(|(path, _)| path) {
+        let folders = std::iter::successors(path.parent(), RelPath::parent);
+        ways.extend(folders.take_while(|folder| !goals.contains_key(folder)));
+    }
+    for folder in ways {
+        if trees.find(current, &folder)?.is_none() {
+            let entry = trees.find(reference, &folder)?;
+            goals.insert(folder, entry.filter(Entry::is_folder));
+        }
+    }
+    let mut plan = Plan::default();
+    for (path, after) in goals {
+        let before = trees.find(current, &path)?;
+        let is_same = match (&before, &after) {
+            (Some(before), Some(after)) => before.is_same_thing(after),
+            (None, None) => true,
+            _ => false,
+        };
+        match before {
+            _ if is_same => {}
+            Some(Entry::Gap { .. }) => {
+                plan.left_alone.push(LeftAlone { path, why: WhyLeft::Uncovered });
+            }
+            before => plan.steps.push(Step { path, before, after }),
+        }
+    }
+    Ok(plan)
+}
+
+impl Plan {
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The way back.
+    pub fn inverted(&self) -> Self {
+        let invert =
+            |step: &Step| Step { path: step.path.clone(), before: step.after, after: step.before };
+        Self { steps: self.steps.iter().map(invert).collect(), left_alone: Vec::new() }
+    }
+
+    /// Folders that hold something uncovered cannot go; neither can a file take their place.
+    fn keep_folders_of(&mut self, uncovered: &[RelPath]) {
+        let mut kept = Vec::new();
+        self.steps.retain(|step| {
+            let goes = step.before.is_some_and(|it| it.is_folder())
+                && !step.after.is_some_and(|it| it.is_folder());
+            let must_stay = goes && uncovered.iter().any(|path| path.is_within(&step.path));
+            if must_stay {
+                let why = if step.after.is_some() { WhyLeft::Uncovered } else { WhyLeft::NotEmpty };
+                kept.push(LeftAlone { path: step.path.clone(), why });
+            }
+            !must_stay
+        });
+        self.left_alone.extend(kept);
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![VERSION];
+        put_varint(&mut out, self.steps.len() as u64);
+        for step in &self.steps {
+            put_varint(&mut out, step.path.as_bytes().len() as u64);
+            out.extend_from_slice(step.path.as_bytes());
+            for side in [&step.before, &step.after] {
+                out.push(u8::from(side.is_some()));
+                if let Some(entry) = side {
+                    encode_entry(&mut out, entry);
+                }
+            }
+        }
+        out
+    }
+
+    /// Reads a stored plan's steps.
+    pub fn decode(id: &ObjectId, bytes: &[u8]) -> Result<Self> {
+        decode(bytes).ok_or(Error::Malformed { id: *id, what: "plan" })
+    }
+}
+
+const VERSION: u8 = 1;
+
+fn decode(bytes: &[u8]) -> Option<Plan> {
+    let mut reader = Reader::new(bytes);
+    if reader.byte()? != VERSION {
+        return None;
+    }
+    let count = usize::try_from(reader.varint()?).ok()?;
+    let mut steps = Vec::with_capacity(count.min(bytes.len() / 4));
+    for _ in 0..count {
+        let length = usize::try_from(reader.varint()?).ok()?;
+        let path = RelPath::new(reader.take(length)?).ok()?;
+        let before = decode_side(&mut reader)?;
+        let after = decode_side(&mut reader)?;
+        steps.push(Step { path, before, after });
+    }
+    reader.is_empty().then_some(Plan { steps, left_alone: Vec::new() })
+}
+
+fn decode_side(reader: &mut Reader<'_>) -> Option<Option<Entry>> {
+    match reader.byte()? {
+        0 => Some(None),
+        1 => decode_entry(reader).filter(|entry| !entry.is_gap()).map(Some),
+        _ => None,
+    }
+}

@@ -1,0 +1,100 @@
+//! Is everything that a checkpoint needs there and as it was written?
+
+use std::collections::{HashMap, HashSet};
+
+use bivouac_core::id::ObjectId;
+use bivouac_core::path::RelPath;
+
+use crate::Result;
+use crate::objects::Objects;
+use crate::tree::{Content, Entry};
+
+/// Something a checkpoint needs and does not have. `path` is `None` for the root folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    pub path: Option<RelPath>,
+    pub object: ObjectId,
+}
+
+/// Walks trees and remembers what it has seen, so that a thousand checkpoints of one project cost
+/// little more than one.
+#[derive(Default)]
+pub struct Verifier {
+    whole_trees: HashSet<ObjectId>,
+    contents: HashMap<ObjectId, bool>,
+}
+
+impl Verifier {
+    /// Everything missing below a tree. `objects` must know only objects that were read and checked.
+    pub fn losses(&mut self, objects: &Objects<'_>, tree: &ObjectId) -> Result<Vec<Loss>> {
+        let mut losses = Vec::new();
+        self.tree(objects, None, tree, &mut losses)?;
+        Ok(losses)
+    }
+
+    fn tree(
+        &mut self,
+        objects: &Objects<'_>,
+        path: Option<&RelPath>,
+        id: &ObjectId,
+        losses: &mut Vec<Loss>,
+    ) -> Result<()> {
+        if self.whole_trees.contains(id) {
+            return Ok(());
+        }
+        let n_before = losses.len();
+        let tree = match objects.tree(id) {
+            Ok(tree) => tree,
+            Err(error) if error.is_damage() => {
+                losses.push(Loss { path: path.cloned(), object: *id });
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        for (name, entry) in tree.entries() {
+            let path = match path {
+                Some(folder) => folder.join(name),
+                None => RelPath::new(name),
+            };
+            let path = path.expect("a decoded tree has only plain names");
+            let object = match entry {
+                Entry::Folder { tree, .. } => {
+                    self.tree(objects, Some(&path), tree, losses)?;
+                    continue;
+                }
+                Entry::Gap { .. } => continue,
+                Entry::Link(id) => Content::Whole(*id),
+                Entry::File(file) => file.content,
+            };
+            if !self.has_content(objects, &object)? {
+                losses.push(Loss { path: Some(path), object: *object.id() });
+            }
+        }
+        if losses.len() == n_before {
+            self.whole_trees.insert(*id);
+        }
+        Ok(())
+    }
+
+    fn has_content(&mut self, objects: &Objects<'_>, content: &Content) -> Result<bool> {
+        if let Some(known) = self.contents.get(content.id()) {
+            return Ok(*known);
+        }
+        let is_there = match content {
+            Content::Whole(id) => objects.contains(id)?,
+            Content::Chunked(id) => match objects.chunk_list(id) {
+                Ok(list) => {
+                    let mut all = true;
+                    for (chunk, _) in &list.chunks {
+                        all &= objects.contains(chunk)?;
+                    }
+                    all
+                }
+                Err(error) if error.is_damage() => false,
+                Err(error) => return Err(error),
+            },
+        };
+        self.contents.insert(*content.id(), is_there);
+        Ok(is_there)
+    }
+}

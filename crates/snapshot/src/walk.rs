@@ -1,0 +1,428 @@
+//! Looking at a workspace: every folder and file is compared with what the cache remembers.
+//!
+//! A folder whose own stat did not change has the same list of names, so it is not even opened;
+//! then a scan is one `lstat` for each file and folder, on all cores. What did not change stays a
+//! reference into the cache and costs nothing further.
+
+use std::io;
+
+use bivouac_core::checkpoint::Gap;
+use rayon::prelude::*;
+
+use crate::beneath::{Kind, Named, Stat};
+use crate::node::{FileNode, Folder, LinkNode, LinkTarget, Node, rebuild};
+use crate::scope::{Here, Inside, Judgement, Level, RepositoryHere, Scope, rules_fingerprint};
+use crate::stat_cache::{CachedFolder, CachedNode, Fingerprint, FolderFacts};
+
+/// Subtrees with a cache record larger than this are shared out among the cores.
+const WORTH_SHARING: usize = 16 << 10;
+/// Deeper than this no tool can follow by path.
+const MAX_DEPTH: usize = 2_000;
+const IGNORE_FILE: &[u8] = b".gitignore";
+const MAX_IGNORE_FILE: u64 = 16 << 20;
+
+pub(crate) struct Walk<'a> {
+    pub(crate) scope: Scope<'a>,
+    /// When the scan began, by the file system's clock.
+    pub(crate) now_ns: i64,
+}
+
+/// Why a folder could not be looked into.
+enum Closed {
+    Gone,
+    Unreadable,
+}
+
+impl From<io::Error> for Closed {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Gone,
+            _ => Self::Unreadable,
+        }
+    }
+}
+
+impl From<Closed> for io::Error {
+    fn from(closed: Closed) -> Self {
+        match closed {
+            Closed::Gone => io::ErrorKind::NotFound.into(),
+            Closed::Unreadable => io::ErrorKind::PermissionDenied.into(),
+        }
+    }
+}
+
+/// A folder on the way.
+struct Place<'p> {
+    path: &'p [u8],
+    depth: usize,
+    stat: Stat,
+}
+
+/// The names in a folder.
+enum List<'c> {
+    /// Those the cache remembers, which cannot have changed.
+    Known(CachedFolder<'c>),
+    Read(Vec<Named>),
+}
+
+/// A subfolder still to be looked at: its place among the children, its path, what the cache
+/// remembers and how its inside is judged.
+type Subfolder<'c> = (usize, Vec<u8>, Option<CachedFolder<'c>>, Inside);
+
+impl Walk<'_> {
+    /// Looks at the whole workspace.
+    pub(crate) fn run<'c>(&self, cached: Option<CachedFolder<'c>>) -> io::Result<Folder<'c>> {
+        let place = Place { path: b"", depth: 0, stat: self.scope.root.stat(b"")? };
+        let list = self.list(&place, cached).map_err(io::Error::from)?;
+        let repository = self.scope.repository_at(b"");
+        self.at_top(&place, (cached, list), repository.as_ref(), Inside::Rules)
+            .map_err(io::Error::from)
+    }
+
+    /// Looks at a folder, which may be the top of a repository of its own.
+    fn folder<'c>(
+        &self,
+        place: &Place<'_>,
+        here: Here<'_>,
+        cached: Option<CachedFolder<'c>>,
+    ) -> Result<Folder<'c>, Closed> {
+        let list = self.list(place, cached)?;
+        let is_top = match &list {
+            List::Known(cached) => cached.about.index.is_some(),
+            List::Read(names) => has_name(names, b".git"),
+        };
+        let repository = if is_top { self.scope.repository_at(place.path) } else { None };
+        match repository {
+            None => self.by_rules(place, here, (cached, list), None),
+            Some(repository) => {
+                let inside = if here.inside == Inside::Everything {
+                    Inside::Everything
+                } else {
+                    Inside::Rules
+                };
+                self.at_top(place, (cached, list), Some(&repository), inside)
+            }
+        }
+    }
+
+    fn list<'c>(
+        &self,
+        place: &Place<'_>,
+        cached: Option<CachedFolder<'c>>,
+    ) -> Result<List<'c>, Closed> {
+        match cached {
+            Some(cached) if self.is_list_current(place, &cached) => Ok(List::Known(cached)),
+            _ => Ok(List::Read(self.scope.root.list(place.path)?)),
+        }
+    }
+
+    fn is_list_current(&self, place: &Place<'_>, cached: &CachedFolder<'_>) -> bool {
+        let about = &cached.about;
+        about.is_trusted
+            && about.stat.is_same(&place.stat)
+            && self.scope.root.tells_folder_changes(&place.stat)
+    }
+
+    /// The top of a repository, or of a workspace without one: the rules start afresh.
+    fn at_top<'c>(
+        &self,
+        place: &Place<'_>,
+        (cached, list): (Option<CachedFolder<'c>>, List<'c>),
+        repository: Option<&RepositoryHere>,
+        inside: Inside,
+    ) -> Result<Folder<'c>, Closed> {
+        let index = repository.map(|it| it.repository.index);
+        let index_changed = cached.is_some_and(|cached| cached.about.index != index);
+        let mut input = Some((cached, list));
+        with_levels(self.scope.base_levels(repository), None, &mut |levels| {
+            let here = Here { levels, repository, index_changed, inside };
+            let input = input.take().expect("the levels are stacked once");
+            self.by_rules(place, here, input, index)
+        })
+    }
+
+    /// Adds the folder's own ignore file to the rules, then looks.
+    fn by_rules<'c>(
+        &self,
+        place: &Place<'_>,
+        here: Here<'_>,
+        (cached, list): (Option<CachedFolder<'c>>, List<'c>),
+        index: Option<Fingerprint>,
+    ) -> Result<Folder<'c>, Closed> {
+        let may_have_rules = match &list {
+            List::Known(cached) => cached.about.has_ignore_file,
+            List::Read(names) => has_name(names, IGNORE_FILE),
+        };
+        let read = || self.scope.root.read_small(&join(place.path, IGNORE_FILE), MAX_IGNORE_FILE);
+        let level = may_have_rules
+            .then(read)
+            .flatten()
+            .map(|text| Level::of_folder(here.levels, place.path, text));
+        let here = Here { levels: level.as_ref().unwrap_or(here.levels), ..here };
+        let about = FolderFacts {
+            stat: place.stat,
+            inside: here.inside,
+            is_trusted: place.stat.is_settled(self.now_ns)
+                && self.scope.root.tells_folder_changes(&place.stat),
+            is_touchy: false,
+            has_ignore_file: level.is_some(),
+            rules: rules_fingerprint(&here),
+            index,
+        };
+        let names = match list {
+            List::Known(cached)
+                if cached.about.rules == about.rules && !self.is_shaken(place, &cached, &here) =>
+            {
+                return Ok(self.revisit(place, here, cached, index));
+            }
+            List::Known(_) => self.scope.root.list(place.path)?,
+            List::Read(names) => names,
+        };
+        Ok(self.visit(place, here, (cached, names), about))
+    }
+
+    /// Could something other than the rules have changed what belongs here?
+    fn is_shaken(&self, place: &Place<'_>, cached: &CachedFolder<'_>, here: &Here<'_>) -> bool {
+        let holds_forced = || place.path.is_empty() || self.scope.forced.has_below(place.path);
+        (here.index_changed && cached.about.is_touchy)
+            || (!self.scope.forced.is_empty() && holds_forced())
+    }
+
+    /// The same names by the same rules: only the children themselves can have changed.
+    fn revisit<'c>(
+        &self,
+        place: &Place<'_>,
+        here: Here<'_>,
+        cached: CachedFolder<'c>,
+        index: Option<Fingerprint>,
+    ) -> Folder<'c> {
+        let mut path = Vec::with_capacity(place.path.len() + 64);
+        let mut changes: Vec<(usize, Option<Node<'c>>)> = Vec::new();
+        let mut folders: Vec<Subfolder<'c>> = Vec::new();
+        for (at, (name, node)) in cached.children().enumerate() {
+            join_into(&mut path, place.path, name);
+            match node {
+                CachedNode::Folder(folder) => {
+                    folders.push((at, path.clone(), Some(folder), folder.about.inside));
+                }
+                CachedNode::Gap { why: Gap::Unreadable, is_folder: true } => {
+                    folders.push((at, path.clone(), None, here.inside));
+                }
+                other => changes.extend(self.look_again(&path, other).map(|change| (at, change))),
+            }
+        }
+        for (at, node) in self.folders(place, here, folders, cached.weight()) {
+            match node {
+                Some(Node::Folder(Folder::Same(_)))
+                | Some(Node::Gap { why: Gap::Unreadable, is_folder: true }) => {}
+                changed => changes.push((at, changed)),
+            }
+        }
+        // The fingerprint of the index stands in the record: a new index alone makes a new record.
+        if changes.is_empty() && cached.about.index == index {
+            return Folder::Same(cached);
+        }
+        rebuild(cached, changes, index)
+    }
+
+    /// `None` when nothing changed; `Some(None)` when it is gone.
+    fn look_again<'c>(&self, path: &[u8], cached: CachedNode<'c>) -> Option<Option<Node<'c>>> {
+        let (before, is_trusted) = match cached {
+            CachedNode::File { stat, is_trusted, .. } => (stat, is_trusted),
+            CachedNode::Link { stat, is_trusted, .. } => (stat, is_trusted),
+            CachedNode::Gap { why: Gap::TooLarge, .. } => {
+                let now = self.file_or_link(path, None);
+                let is_still = matches!(now, Some(Node::Gap { why: Gap::TooLarge, .. }));
+                return (!is_still).then_some(now);
+            }
+            CachedNode::Gap { why: Gap::Unreadable, .. } => {
+                let is_open = self.scope.root.open_file(path).is_ok();
+                return is_open.then(|| self.file_or_link(path, None));
+            }
+            CachedNode::Gap { why: Gap::ChangedWhileRead, .. } => {
+                return Some(self.file_or_link(path, None));
+            }
+            CachedNode::Gap { .. } | CachedNode::Folder(_) => return None,
+        };
+        match self.scope.root.stat(path) {
+            Ok(stat) if is_trusted && stat.is_same(&before) => None,
+            _ => Some(self.file_or_link(path, Some(cached))),
+        }
+    }
+
+    /// Looks at every name anew.
+    fn visit<'c>(
+        &self,
+        place: &Place<'_>,
+        here: Here<'_>,
+        (cached, names): (Option<CachedFolder<'c>>, Vec<Named>),
+        mut about: FolderFacts,
+    ) -> Folder<'c> {
+        let mut known = cached.map(|cached| cached.children().peekable());
+        let mut path = Vec::with_capacity(place.path.len() + 64);
+        let mut children: Vec<(Box<[u8]>, Option<Node<'c>>)> = Vec::with_capacity(names.len());
+        let mut folders: Vec<Subfolder<'c>> = Vec::new();
+        for Named { name, kind } in names.into_iter().filter(|it| it.name.as_ref() != b".git") {
+            join_into(&mut path, place.path, &name);
+            let cached = known.as_mut().and_then(|known| {
+                while known.next_if(|(own, _)| *own < name.as_ref()).is_some() {}
+                known.next_if(|(own, _)| *own == name.as_ref()).map(|(_, node)| node)
+            });
+            let kind = kind.or_else(|| self.scope.root.stat(&path).ok().map(|stat| stat.kind));
+            let node = match kind.map(|kind| (kind, self.scope.judge(&path, kind, &here))) {
+                None => None,
+                Some((kind, Judgement::Leave(why))) => {
+                    about.is_touchy |= why == Gap::Ignored;
+                    Some(Node::Gap { why, is_folder: kind == Kind::Folder })
+                }
+                Some((Kind::Folder, Judgement::Capture { inside, depends_on_git })) => {
+                    about.is_touchy |= depends_on_git;
+                    folders.push((
+                        children.len(),
+                        path.clone(),
+                        cached.and_then(CachedNode::folder),
+                        inside,
+                    ));
+                    None
+                }
+                Some((_, Judgement::Capture { depends_on_git, .. })) => {
+                    about.is_touchy |= depends_on_git;
+                    self.file_or_link(&path, cached)
+                }
+            };
+            children.push((name, node));
+        }
+        for (at, node) in self.folders(place, here, folders, usize::MAX) {
+            children[at].1 = node;
+        }
+        // A name that vanished while we looked makes the list doubtful.
+        about.is_trusted &= children.iter().all(|(_, node)| node.is_some());
+        let children =
+            children.into_iter().filter_map(|(name, node)| Some((name, node?))).collect();
+        Folder::changed(about, children, cached.map(|cached| cached.tree))
+    }
+
+    /// Looks at subfolders, side by side where it pays. `None` stands for one that is gone.
+    fn folders<'c>(
+        &self,
+        place: &Place<'_>,
+        here: Here<'_>,
+        folders: Vec<Subfolder<'c>>,
+        weight: usize,
+    ) -> Vec<(usize, Option<Node<'c>>)> {
+        let look = |(at, path, cached, inside): Subfolder<'c>| {
+            (at, self.subfolder(&path, place.depth + 1, Here { inside, ..here }, cached))
+        };
+        if weight > WORTH_SHARING && folders.len() > 1 {
+            return folders.into_par_iter().map(look).collect();
+        }
+        folders.into_iter().map(look).collect()
+    }
+
+    fn subfolder<'c>(
+        &self,
+        path: &[u8],
+        depth: usize,
+        here: Here<'_>,
+        cached: Option<CachedFolder<'c>>,
+    ) -> Option<Node<'c>> {
+        let unreadable = Some(Node::Gap { why: Gap::Unreadable, is_folder: true });
+        if depth > MAX_DEPTH {
+            return unreadable;
+        }
+        let looked = match self.scope.root.stat(path) {
+            Ok(stat) if stat.kind == Kind::Folder => {
+                self.folder(&Place { path, depth, stat }, here, cached)
+            }
+            Ok(_) => return self.file_or_link(path, None),
+            Err(error) => Err(error.into()),
+        };
+        match looked {
+            Ok(folder) => Some(Node::Folder(folder)),
+            Err(Closed::Gone) => None,
+            Err(Closed::Unreadable) => unreadable,
+        }
+    }
+
+    /// A file's bytes are read later, many at once; a link is read here. `None` when it is gone.
+    fn file_or_link<'c>(&self, path: &[u8], cached: Option<CachedNode<'c>>) -> Option<Node<'c>> {
+        let stat = match self.scope.root.stat(path) {
+            Ok(stat) => stat,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(_) => return Some(Node::gap(Gap::Unreadable)),
+        };
+        match stat.kind {
+            Kind::File if self.scope.is_too_large(stat.size) => Some(Node::gap(Gap::TooLarge)),
+            Kind::File => Some(Node::File(self.file(stat, cached))),
+            Kind::Link => self.link(path, stat, cached),
+            // It was something else a moment ago.
+            Kind::Folder => Some(Node::Gap { why: Gap::ChangedWhileRead, is_folder: true }),
+            Kind::Special => Some(Node::gap(Gap::Special)),
+        }
+    }
+
+    fn file(&self, stat: Stat, cached: Option<CachedNode<'_>>) -> FileNode {
+        match cached {
+            Some(CachedNode::File { stat: before, is_trusted: true, content })
+                if stat.is_same(&before) =>
+            {
+                FileNode { stat, is_trusted: true, content: Some(content) }
+            }
+            _ => FileNode { stat, is_trusted: stat.is_settled(self.now_ns), content: None },
+        }
+    }
+
+    fn link<'c>(
+        &self,
+        path: &[u8],
+        stat: Stat,
+        cached: Option<CachedNode<'c>>,
+    ) -> Option<Node<'c>> {
+        let (is_trusted, target) = match cached {
+            Some(CachedNode::Link { stat: before, is_trusted: true, target })
+                if stat.is_same(&before) =>
+            {
+                (true, LinkTarget::Known(target))
+            }
+            _ => match self.scope.root.read_link(path) {
+                Ok(target) => (stat.is_settled(self.now_ns), LinkTarget::Read(target)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+                Err(_) => return Some(Node::gap(Gap::ChangedWhileRead)),
+            },
+        };
+        Some(Node::Link(LinkNode { stat, is_trusted, target }))
+    }
+}
+
+/// Stacks levels of rules on each other and hands on the topmost.
+fn with_levels<T>(
+    mut levels: Vec<Level<'_>>,
+    below: Option<&Level<'_>>,
+    then: &mut dyn FnMut(&Level<'_>) -> T,
+) -> T {
+    let first = levels.remove(0);
+    let level = match below {
+        Some(below) => first.on_top_of(below),
+        None => first,
+    };
+    if levels.is_empty() { then(&level) } else { with_levels(levels, Some(&level), then) }
+}
+
+fn has_name(names: &[Named], name: &[u8]) -> bool {
+    names.binary_search_by(|own| own.name.as_ref().cmp(name)).is_ok()
+}
+
+fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = Vec::with_capacity(folder.len() + 1 + name.len());
+    join_into(&mut path, folder, name);
+    path
+}
+
+fn join_into(path: &mut Vec<u8>, folder: &[u8], name: &[u8]) {
+    path.clear();
+    path.extend_from_slice(folder);
+    if !folder.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+}
