@@ -1,0 +1,102 @@
+//! The only way in. Events, what follows from them and the places of new objects are written in one
+//! transaction; once it returns, they are durable.
+
+use bivouac_core::event::Event;
+use bivouac_core::id::{EventId, ObjectId, PackId, SessionId};
+use bivouac_core::time::Timestamp;
+use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
+
+use crate::stored::{NO_HASH, StoredEvent};
+use crate::{Journal, Result, catalog, projection};
+
+/// An event on its way in.
+#[derive(Clone, Debug)]
+pub struct NewEvent {
+    pub id: EventId,
+    pub session_id: SessionId,
+    pub event: Event,
+}
+
+/// A durable pack, with the objects in it and the blocks they are in.
+#[derive(Clone, Debug)]
+pub struct PackRow {
+    pub id: PackId,
+    pub size_bytes: u64,
+    pub objects: Vec<(ObjectId, u64)>,
+}
+
+impl Journal {
+    /// Records events, and with them the packs they speak of. Answers them as recorded: a checkpoint's
+    /// handle may have been taken meanwhile and is then the next free one.
+    pub fn append(
+        &mut self,
+        now: Timestamp,
+        events: Vec<NewEvent>,
+        packs: &[PackRow],
+    ) -> Result<Vec<Event>> {
+        let transaction =
+            self.writable()?.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for pack in packs {
+            catalog::add_pack(&transaction, pack)?;
+        }
+        let mut recorded = Vec::with_capacity(events.len());
+        for new in events {
+            recorded.push(append_one(&transaction, now, new)?);
+        }
+        transaction.commit()?;
+        Ok(recorded)
+    }
+}
+
+fn append_one(transaction: &Transaction<'_>, now: Timestamp, mut new: NewEvent) -> Result<Event> {
+    projection::settle_handle(transaction, &mut new.event)?;
+    let (session_sequence, previous_hash) = head(transaction, new.session_id)?;
+    let mut stored = StoredEvent {
+        sequence: next_sequence(transaction)?,
+        id: new.id,
+        session_id: new.session_id,
+        session_sequence: session_sequence + 1,
+        kind: new.event.kind().to_owned(),
+        recorded_at: now,
+        data: new.event.data(),
+        previous_hash,
+        hash: Vec::new(),
+    };
+    stored.hash = stored.expected_hash().to_vec();
+    insert(transaction, &stored)?;
+    projection::apply(transaction, &stored)?;
+    Ok(new.event)
+}
+
+pub(crate) fn insert(transaction: &Transaction<'_>, stored: &StoredEvent) -> Result<()> {
+    let sql = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    transaction.prepare_cached(sql)?.execute(params![
+        stored.sequence,
+        stored.id.to_string(),
+        stored.session_id.to_string(),
+        stored.session_sequence,
+        stored.kind,
+        stored.recorded_at.to_string(),
+        stored.data,
+        stored.previous_hash,
+        stored.hash,
+    ])?;
+    Ok(())
+}
+
+/// The session's last event: its number and its hash.
+fn head(transaction: &Transaction<'_>, session: SessionId) -> Result<(i64, Vec<u8>)> {
+    let sql = "SELECT session_sequence, hash FROM events WHERE session_id = ? ORDER BY session_sequence DESC LIMIT 1";
+    let mut statement = transaction.prepare_cached(sql)?;
+    let found = statement
+        .query_row([session.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(found.unwrap_or((0, NO_HASH.to_vec())))
+}
+
+/// Numbers are never used twice, not even after someone removed the last rows by hand.
+fn next_sequence(transaction: &Transaction<'_>) -> Result<i64> {
+    let sql = "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0),
+                          coalesce((SELECT max(sequence) FROM events), 0)) + 1";
+    Ok(transaction.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}

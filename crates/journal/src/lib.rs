@@ -1,0 +1,137 @@
+//! REMEMBER: the event log in SQLite.
+//!
+//! - [`append`]: the only way in. Events, their projections and the object index in one transaction
+//! - [`read`]: events as they are stored, and whether their chain holds
+//! - [`projection`], [`reconcile`]: tables that follow from the events, and rebuilding them
+//! - [`query`], [`find`]: questions to those tables
+//! - [`catalog`]: where objects are
+
+pub mod append;
+pub mod catalog;
+mod error;
+pub mod find;
+mod migrate;
+mod projection;
+pub mod query;
+pub mod read;
+pub mod reconcile;
+pub mod stored;
+
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+pub use error::{Error, Result};
+
+/// An open journal.
+pub struct Journal {
+    connection: Connection,
+    access: Access,
+}
+
+/// What the journal may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Write,
+    /// The file system or the version forbids more.
+    ReadOnly,
+    /// A newer version wrote it.
+    Newer {
+        found: i64,
+    },
+}
+
+/// How long to wait for another writer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl Journal {
+    /// Opens a journal, and makes or upgrades it where needed. Two processes must not do that at once:
+    /// see [`Journal::is_current`].
+    pub fn open(path: &Path) -> Result<Self> {
+        check_sqlite()?;
+        if !path.exists() {
+            create_private(path)?;
+        }
+        let mut connection = Connection::open(path)?;
+        set_up(&connection)?;
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        connection.pragma_update(None, "synchronous", "full")?;
+        let access = match migrate::migrate(&mut connection)? {
+            Some(found) => Access::Newer { found },
+            None => Access::Write,
+        };
+        Ok(Self { connection, access })
+    }
+
+    /// Opens a journal that cannot be written, without so much as a lock file beside it.
+    pub fn open_read_only(path: &Path) -> Result<Self> {
+        check_sqlite()?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let name =
+            path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+        let connection = Connection::open_with_flags(format!("file:{name}?immutable=1"), flags)?;
+        set_up(&connection)?;
+        migrate::version(&connection)?;
+        Ok(Self { connection, access: Access::ReadOnly })
+    }
+
+    /// A journal of which nothing is kept, for reading where there is none.
+    pub fn empty() -> Result<Self> {
+        check_sqlite()?;
+        let mut connection = Connection::open_in_memory()?;
+        set_up(&connection)?;
+        migrate::migrate(&mut connection)?;
+        Ok(Self { connection, access: Access::ReadOnly })
+    }
+
+    /// Does the file's header say that nothing has to be made or upgraded?
+    pub fn is_current(path: &Path) -> bool {
+        let mut header = [0; 64];
+        let read = std::fs::File::open(path).and_then(|file| file.read_exact_at(&mut header, 0));
+        let version = u32::from_be_bytes([header[60], header[61], header[62], header[63]]);
+        read.is_ok() && i64::from(version) >= migrate::known_version()
+    }
+
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    fn writable(&mut self) -> Result<&mut Connection> {
+        match self.access {
+            Access::Write => Ok(&mut self.connection),
+            Access::ReadOnly => Err(Error::ReadOnly),
+            Access::Newer { found } => Err(Error::Newer { found, known: migrate::known_version() }),
+        }
+    }
+}
+
+fn set_up(connection: &Connection) -> Result<()> {
+    connection.busy_timeout(PATIENCE)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "fullfsync", true)?;
+    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+    Ok(())
+}
+
+/// SQLite gives its companions the mode of the database file.
+fn create_private(path: &Path) -> Result<()> {
+    let created = std::fs::File::options().write(true).create_new(true).mode(0o600).open(path);
+    match created {
+        Err(error) if error.kind() == std::io::ErrorKind::StorageFull => Err(Error::DiskFull),
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(Error::ReadOnly),
+        _ => Ok(()),
+    }
+}
+
+/// Versions before 3.51.3, and 3.52.0, can drop commits in WAL mode.
+fn check_sqlite() -> Result<()> {
+    let version = rusqlite::version_number();
+    if version < 3_051_003 || version == 3_052_000 {
+        return Err(Error::UnsafeSqlite { found: rusqlite::version() });
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+-- What follows from the events. Dropped and rebuilt at will.
+DROP TABLE IF EXISTS session_logs;
+DROP TABLE IF EXISTS operations;
+DROP TABLE IF EXISTS session_checkpoints;
+DROP TABLE IF EXISTS handle_days;
+DROP TABLE IF EXISTS sessions;
+
+CREATE TABLE sessions (
+    id               TEXT PRIMARY KEY,
+    handle           TEXT NOT NULL UNIQUE,
+    name             TEXT,
+    agent_type       TEXT NOT NULL,
+    task_description TEXT,
+    status           TEXT NOT NULL DEFAULT 'active',
+    reason           TEXT,
+    -- Text, or a blob where the path is not UTF-8.
+    workspace        ANY  NOT NULL,
+    created_at       TEXT NOT NULL,
+    updated_at       TEXT NOT NULL,
+    metadata         TEXT,
+    -- The last event about it.
+    sequence         INTEGER NOT NULL
+) STRICT;
+CREATE INDEX sessions_by_workspace ON sessions (workspace, sequence);
+
+CREATE TABLE session_checkpoints (
+    id              TEXT    PRIMARY KEY,
+    handle          TEXT    NOT NULL UNIQUE,
+    session_id      TEXT    NOT NULL REFERENCES sessions (id),
+    -- What someone called it, else its handle.
+    name            TEXT    NOT NULL,
+    is_named        INTEGER NOT NULL,
+    "trigger"       TEXT    NOT NULL,
+    message         TEXT,
+    checkpoint_data TEXT    NOT NULL,
+    git_branch      TEXT,
+    git_uncommitted INTEGER DEFAULT 0,
+    is_pinned       INTEGER NOT NULL DEFAULT 0,
+    workspace       ANY     NOT NULL,
+    created_at      TEXT    NOT NULL,
+    sequence        INTEGER NOT NULL,
+    UNIQUE (session_id, name)
+) STRICT;
+CREATE INDEX checkpoints_by_session ON session_checkpoints (session_id, sequence);
+CREATE INDEX checkpoints_by_workspace ON session_checkpoints (workspace, sequence);
+
+-- The highest number each day has given out, so that a handle is never used twice.
+CREATE TABLE handle_days (
+    prefix TEXT    PRIMARY KEY,
+    last   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE session_logs (
+    id         INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL REFERENCES sessions (id),
+    level      TEXT NOT NULL,
+    message    TEXT NOT NULL,
+    created_at TEXT NOT NULL
+) STRICT;
+CREATE INDEX logs_by_session ON session_logs (session_id, id);
+
+CREATE TABLE operations (
+    id         TEXT    PRIMARY KEY,
+    session_id TEXT    NOT NULL REFERENCES sessions (id),
+    workspace  ANY     NOT NULL,
+    data       TEXT    NOT NULL,
+    -- How it ended; NULL while it has not.
+    outcome    TEXT,
+    sequence   INTEGER NOT NULL
+) STRICT;
+CREATE INDEX operations_by_workspace ON operations (workspace, sequence);
