@@ -1,0 +1,52 @@
+//! What time it is. `BIV_CLOCK` stops the clock, for runs that must be the same every time; file
+//! times are always judged by the real one.
+
+use std::cell::OnceCell;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bivouac_core::time::Timestamp;
+use jiff::tz::TimeZone;
+use uuid::Uuid;
+
+use crate::{Error, Result};
+
+pub struct Clock {
+    stopped: Option<Timestamp>,
+    /// Read when first needed: it costs a millisecond.
+    zone: OnceCell<TimeZone>,
+}
+
+impl Clock {
+    pub fn from_env() -> Result<Self> {
+        let stopped = match std::env::var("BIV_CLOCK") {
+            Ok(text) => Some(text.parse().map_err(|_| Error::BadClock(text))?),
+            Err(_) => None,
+        };
+        Ok(Self { stopped, zone: OnceCell::new() })
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.stopped.unwrap_or_else(|| Timestamp::new(jiff::Timestamp::now()))
+    }
+
+    /// A moment where the person is.
+    pub fn local(&self, moment: Timestamp) -> jiff::civil::DateTime {
+        let zone = self.zone.get_or_init(TimeZone::system);
+        zone.to_datetime(moment.jiff())
+    }
+
+    /// A new id, which sorts by the time it was made.
+    pub fn new_id(&self) -> Uuid {
+        let now = self.now().jiff();
+        let seconds = u64::try_from(now.as_second()).unwrap_or(0);
+        let nanos = u32::try_from(now.subsec_nanosecond()).unwrap_or(0);
+        Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, seconds, nanos))
+    }
+
+    /// The present in nanoseconds, by the clock that stamps files.
+    pub fn file_ns(&self) -> i64 {
+        #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+    }
+}

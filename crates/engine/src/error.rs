@@ -1,0 +1,174 @@
+//! What can go wrong when something is done, and what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bivouac_core::checkpoint::BadState;
+use bivouac_core::id::{CheckpointHandle, SessionHandle};
+use bivouac_core::path::RelPath;
+use bivouac_core::session::AlreadyThere;
+use bivouac_core::size::Bytes;
+use bivouac_core::text::{BadName, BadNote};
+use bivouac_core::time::in_words;
+
+use crate::config::BadConfig;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("could not read the journal")]
+    Journal(#[source] bivouac_journal::Error),
+    #[error("could not use the stored files")]
+    Snapshot(#[source] bivouac_snapshot::Error),
+    #[error("could not ask another program")]
+    Capture(#[from] bivouac_capture::Error),
+    #[error("the configuration is not valid")]
+    Config(#[from] BadConfig),
+    #[error(transparent)]
+    State(#[from] BadState),
+    #[error(transparent)]
+    Name(#[from] BadName),
+    #[error(transparent)]
+    Note(#[from] BadNote),
+    #[error(transparent)]
+    AlreadyThere(#[from] AlreadyThere),
+    #[error("could not use `{}`", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("`{}` is {what}, which cannot be a workspace", path.display())]
+    WorkspaceRefused { path: PathBuf, what: &'static str },
+    #[error("there is no {kind} `{word}`")]
+    NotFound { kind: Kind, word: String },
+    #[error("`{word}` can be several {kind}s:\n{}", candidates.join("\n"))]
+    Ambiguous { kind: Kind, word: String, candidates: Vec<String> },
+    #[error("there is no session in this workspace yet")]
+    NoSession,
+    #[error("`{path}` is neither in the checkpoint nor in the workspace")]
+    NoSuchPath { path: RelPath },
+    #[error("`{}` is outside the workspace", path.display())]
+    OutsideWorkspace { path: PathBuf },
+    #[error("checkpoint {handle} was taken in another workspace, `{workspace}`")]
+    OtherWorkspace { handle: CheckpointHandle, workspace: String },
+    #[error("session {handle} belongs to another workspace, `{workspace}`")]
+    SessionElsewhere { handle: SessionHandle, workspace: String },
+    #[error("checkpoint {handle} is pinned")]
+    Pinned { handle: CheckpointHandle },
+    #[error("there is nothing to {what} in this workspace")]
+    NothingTo { what: &'static str },
+    #[error("the checkpoint that holds the state before was deleted, so this cannot be undone")]
+    SafetyGone,
+    #[error("only {free} are free on the disk of the store, and `store.min_free` is {floor}")]
+    DiskFloor { free: Bytes, floor: Bytes },
+    #[error("the store has {used}, and `store.budget` is {budget}")]
+    OverBudget { used: Bytes, budget: Bytes },
+    #[error("another biv has been {what} for {}", in_words(*waited))]
+    Locked { what: &'static str, waited: Duration, owner: Option<String> },
+    #[error("the store has packs but no journal")]
+    JournalGone { store: PathBuf },
+    #[error("the restore failed and everything was put back as it was")]
+    PutBack(#[source] Box<Self>),
+    #[error("session {handle} has no checkpoint yet")]
+    NoCheckpoint { handle: SessionHandle },
+    #[error("this workspace is not in a git repository, so nothing can be stashed")]
+    NotGit,
+    #[error("`BIV_CLOCK` is not a time: `{0}`")]
+    BadClock(String),
+    #[error("there is no home folder to keep the store in")]
+    NoHome,
+}
+
+/// What a word on the command line was meant to name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Session,
+    Checkpoint,
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Session => "session",
+            Self::Checkpoint => "checkpoint",
+        })
+    }
+}
+
+impl Error {
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { path, source }
+    }
+
+    /// What the person can do about it, when we know.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Journal(cause) => cause.hint()?,
+            Self::Snapshot(cause) => cause.hint()?,
+            Self::Capture(cause) => cause.hint()?,
+            Self::Config(cause) => return cause.hint(),
+            Self::Io { source, .. } => bivouac_snapshot::hint_for(source)?,
+            Self::PutBack(cause) => return cause.hint(),
+            Self::WorkspaceRefused { .. } => {
+                "change to a project folder, or name one with `--workspace`"
+            }
+            Self::NotFound { kind: Kind::Session, .. } => {
+                "`biv session list --all` shows all sessions"
+            }
+            Self::NotFound { kind: Kind::Checkpoint, .. } => {
+                "`biv checkpoint list --all` shows all checkpoints"
+            }
+            Self::Ambiguous { .. } => "write more of it, or its full id",
+            Self::NoSession => "`biv checkpoint create` makes one, or `biv session new`",
+            Self::NoSuchPath { .. } => "paths are given relative to the current folder",
+            Self::OutsideWorkspace { .. } => "name a path inside the workspace",
+            Self::OtherWorkspace { .. } => {
+                "go there to roll it back, or write it elsewhere with `biv checkpoint restore … --into DIR`"
+            }
+            Self::SessionElsewhere { .. } => "go there, or leave the session out",
+            Self::Pinned { .. } => "`biv checkpoint unpin` it first",
+            Self::NothingTo { .. } => {
+                "`biv checkpoint rollback CHECKPOINT` goes back to a checkpoint"
+            }
+            Self::SafetyGone => "`biv checkpoint list` shows what is still there to go back to",
+            Self::DiskFloor { .. } => "free some disk space, or lower `store.min_free`",
+            Self::OverBudget { .. } => {
+                "delete checkpoints and run `biv gc`, or raise `store.budget`"
+            }
+            Self::Locked { owner, .. } => return Some(locked_hint(owner.as_deref())),
+            Self::JournalGone { .. } => "run `biv reconcile` to rebuild the journal from the packs",
+            Self::NoCheckpoint { .. } => "`biv checkpoint create` takes one",
+            Self::State(_) => "pass JSON such as '{\"key\": 1}', or `@FILE`",
+            Self::BadClock(_) => "write it as `2026-01-21T14:30:00Z`, or unset it",
+            Self::NoHome => "set `HOME`, or `BIV_STORE` to a folder for the store",
+            Self::AlreadyThere(_) | Self::Name(_) | Self::Note(_) | Self::NotGit => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// An error with its causes, for a log.
+pub(crate) fn in_one_line(error: &Error) -> String {
+    let causes =
+        std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+fn locked_hint(owner: Option<&str>) -> String {
+    match owner {
+        Some(owner) => format!("wait for it to end, or look at what it does: {owner}"),
+        None => "wait for it to end and try again".to_owned(),
+    }
+}
+
+impl From<bivouac_journal::Error> for Error {
+    fn from(cause: bivouac_journal::Error) -> Self {
+        Self::Journal(cause)
+    }
+}
+
+impl From<bivouac_snapshot::Error> for Error {
+    fn from(cause: bivouac_snapshot::Error) -> Self {
+        Self::Snapshot(cause)
+    }
+}

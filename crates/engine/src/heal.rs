@@ -1,0 +1,109 @@
+//! Finishing what an earlier command could not: a restore that was interrupted, at whatever point.
+
+use bivouac_core::event::{Event, OperationFinished};
+use bivouac_core::id::OperationId;
+use bivouac_core::operation::{Operation, Outcome};
+use bivouac_journal::query::KeptOperation;
+use bivouac_snapshot::apply::apply;
+use bivouac_snapshot::plan::Plan;
+use bivouac_snapshot::stage::clean_up;
+
+use crate::lock::{Hold, Lock};
+use crate::{Engine, Result};
+
+impl Engine {
+    /// Finishes interrupted operations of this workspace. One that is still running is left to its owner.
+    pub(crate) fn heal(&mut self) -> Result<()> {
+        if !self.is_writable() {
+            return Ok(());
+        }
+        let workspace = self.home.workspace_path();
+        if self.journal.unfinished_operations(&workspace)?.is_empty() {
+            return Ok(());
+        }
+        let Some(_lock) = Lock::attempt(&self.home.workspace_lock(), Hold::Alone)? else {
+            return Ok(());
+        };
+        // Asked again: its owner may have finished it just before we got the lock.
+        for unfinished in self.journal.unfinished_operations(&workspace)? {
+            let notice = match self.finish_interrupted(&unfinished) {
+                Ok(notice) => notice,
+                Err(error) => {
+                    let kind = unfinished.operation.kind;
+                    format!(
+                        "the interrupted {kind} could not be finished: {}",
+                        crate::error::in_one_line(&error)
+                    )
+                }
+            };
+            self.notices.push(notice);
+        }
+        Ok(())
+    }
+
+    fn finish_interrupted(&mut self, unfinished: &KeptOperation) -> Result<String> {
+        let operation = &unfinished.operation;
+        let kind = operation.kind;
+        let _store_lock = self.use_store()?;
+        let (outcome, notice) = match self.carry_out(operation) {
+            Ok(outcome) => {
+                let outcome = Outcome { finished_later: true, ..outcome };
+                let (written, removed) = (outcome.n_written, outcome.n_removed);
+                (
+                    outcome,
+                    format!(
+                        "finished the {kind} that was interrupted ({written} written, {removed} removed)"
+                    ),
+                )
+            }
+            Err(error) => {
+                let outcome = self.take_back(operation)?;
+                let why = crate::error::in_one_line(&error);
+                (
+                    outcome,
+                    format!(
+                        "took back the {kind} that was interrupted, as it could not be finished: {why}"
+                    ),
+                )
+            }
+        };
+        self.end_operation(unfinished, outcome)?;
+        Ok(notice)
+    }
+
+    /// Applies an operation's stored plan, or what is left of it.
+    pub(crate) fn carry_out(&self, operation: &Operation) -> Result<Outcome> {
+        let plan = self.stored_plan(operation)?;
+        self.apply_plan(&plan, operation.id)
+    }
+
+    /// Puts everything an operation changed back as it was.
+    pub(crate) fn take_back(&self, operation: &Operation) -> Result<Outcome> {
+        let plan = self.stored_plan(operation)?;
+        let outcome = self.apply_plan(&plan.inverted(), operation.id)?;
+        Ok(Outcome { reverted: true, ..outcome })
+    }
+
+    /// Puts the end of an operation on record, then throws away what it displaced.
+    pub(crate) fn end_operation(&mut self, kept: &KeptOperation, outcome: Outcome) -> Result<()> {
+        let id = kept.operation.id;
+        self.record(
+            kept.session_id,
+            vec![Event::OperationFinished(OperationFinished { id, outcome })],
+        )?;
+        Ok(clean_up(&self.root()?, id)?)
+    }
+
+    pub(crate) fn stored_plan(&self, operation: &Operation) -> Result<Plan> {
+        let index = self.index();
+        let bytes = self.objects(&index).get(&operation.plan)?;
+        Ok(Plan::decode(&operation.plan, &bytes)?)
+    }
+
+    fn apply_plan(&self, plan: &Plan, id: OperationId) -> Result<Outcome> {
+        let root = self.root()?;
+        let index = self.index();
+        let objects = self.objects(&index);
+        Ok(apply(&root, &objects, plan, id, self.progress.as_ref())?)
+    }
+}

@@ -1,0 +1,189 @@
+//! Where everything is: the workspace, the store, the configuration.
+
+use std::env;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use bivouac_capture::agents;
+use bivouac_capture::git::Repository;
+use bivouac_core::path::{RelPath, WorkspacePath};
+use etcetera::BaseStrategy;
+
+use crate::{Error, Result};
+
+/// The file that configures a workspace, and marks one that is not in git.
+pub const WORKSPACE_CONFIG: &str = "bivouac.toml";
+/// The store of a project that keeps it in its own folder.
+const LOCAL_STORE: &str = ".agents";
+
+/// What was said on the command line.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    pub workspace: Option<PathBuf>,
+    pub store: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Home {
+    /// The folder being worked on, without links.
+    pub workspace: PathBuf,
+    pub store: PathBuf,
+    /// Where the user's `config.toml` is.
+    pub user_config: PathBuf,
+}
+
+impl Home {
+    pub fn find(wishes: &Wishes) -> Result<Self> {
+        let workspace = match &wishes.workspace {
+            Some(folder) => folder.canonicalize().map_err(Error::io(folder))?,
+            None => find_workspace(
+                &env::current_dir()
+                    .and_then(|folder| folder.canonicalize())
+                    .map_err(Error::io("."))?,
+            ),
+        };
+        let bases = etcetera::choose_base_strategy().map_err(|_| Error::NoHome);
+        let user_config = match env::var_os("BIV_CONFIG") {
+            Some(file) => PathBuf::from(file),
+            None => bases
+                .as_ref()
+                .map(|bases| bases.config_dir().join("bivouac/config.toml"))
+                .unwrap_or_default(),
+        };
+        let store =
+            match (env::var_os("BIV_STORE").filter(|value| !value.is_empty()), &wishes.store) {
+                (_, Some(folder)) => absolute(folder)?,
+                (Some(folder), None) => absolute(Path::new(&folder))?,
+                (None, None) if workspace.join(LOCAL_STORE).join("sessions.db").exists() => {
+                    workspace.join(LOCAL_STORE)
+                }
+                (None, None) => bases?.data_dir().join("bivouac"),
+            };
+        Ok(Self { workspace, store, user_config })
+    }
+
+    pub fn workspace_path(&self) -> WorkspacePath {
+        WorkspacePath::new(self.workspace.as_os_str().as_bytes())
+    }
+
+    pub fn journal(&self) -> PathBuf {
+        self.store.join("sessions.db")
+    }
+
+    pub fn packs(&self) -> PathBuf {
+        self.store.join("packs")
+    }
+
+    fn index_file(&self, suffix: &str) -> PathBuf {
+        self.store.join("index").join(format!("{}{suffix}", self.workspace_path().key()))
+    }
+
+    /// What the last scan of this workspace saw.
+    pub fn stat_cache(&self) -> PathBuf {
+        self.index_file(".stat")
+    }
+
+    /// What git said last.
+    pub fn git_cache(&self) -> PathBuf {
+        self.index_file(".git.json")
+    }
+
+    /// Held by whoever scans or restores this workspace.
+    pub fn workspace_lock(&self) -> PathBuf {
+        self.index_file(".lock")
+    }
+
+    /// Held together by those who write objects or rely on them, alone by those who remove any.
+    pub fn store_lock(&self) -> PathBuf {
+        self.store.join("store.lock")
+    }
+
+    /// Touched when a sweep ends.
+    pub fn sweep_stamp(&self) -> PathBuf {
+        self.store.join("swept")
+    }
+
+    pub fn workspace_config(&self) -> PathBuf {
+        self.workspace.join(WORKSPACE_CONFIG)
+    }
+
+    /// Makes the folders of the store, private to the user and durable.
+    pub fn create_store(&self) -> Result<()> {
+        for folder in [self.store.clone(), self.packs(), self.store.join("index")] {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&folder)
+                .map_err(Error::io(&folder))?;
+        }
+        for folder in [Some(self.store.as_path()), self.store.parent()].into_iter().flatten() {
+            fs::File::open(folder)
+                .and_then(|folder| folder.sync_all())
+                .map_err(Error::io(folder))?;
+        }
+        Ok(())
+    }
+
+    /// The repository the workspace is in. One that spans the whole home folder is not about it.
+    pub fn repository(&self) -> Option<Repository> {
+        let home = home_folder();
+        Repository::discover(&self.workspace)
+            .filter(|it| it.top.parent().is_some() && Some(&it.top) != home.as_ref())
+    }
+
+    /// Where the store of a project is that keeps it in its own folder.
+    pub fn local_store(&self) -> PathBuf {
+        self.workspace.join(LOCAL_STORE)
+    }
+
+    /// The root and the home folder hold other people's work, or all of it.
+    pub fn check_workspace(&self) -> Result<()> {
+        let refused = |what| Err(Error::WorkspaceRefused { path: self.workspace.clone(), what });
+        if self.workspace.parent().is_none() {
+            return refused("the root of the file system");
+        }
+        if home_folder().is_some_and(|home| home == self.workspace) {
+            return refused("your home folder");
+        }
+        if self.store == self.workspace {
+            return refused("the store itself");
+        }
+        Ok(())
+    }
+
+    /// Our own store and the agents' state, where they lie inside the workspace.
+    pub fn own_state(&self) -> Vec<RelPath> {
+        let mut folders = agents::state_folders(home_folder().as_deref());
+        folders.push(self.store.clone());
+        let inside = folders.iter().filter_map(|folder| {
+            let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+            let path = folder.strip_prefix(&self.workspace).ok()?;
+            RelPath::new(path.as_os_str().as_bytes()).ok()
+        });
+        inside.collect()
+    }
+}
+
+/// The git top level, else where a `bivouac.toml` or a store of its own is, else the folder itself.
+/// A home folder or `/` that is a repository (people keep their settings so) is not taken.
+fn find_workspace(folder: &Path) -> PathBuf {
+    let home = home_folder();
+    let candidates =
+        || folder.ancestors().filter(|it| it.parent().is_some() && Some(*it) != home.as_deref());
+    let in_git = candidates().find(|it| Repository::at(it).is_some());
+    let is_marked = |it: &&Path| {
+        it.join(WORKSPACE_CONFIG).exists() || it.join(LOCAL_STORE).join("sessions.db").exists()
+    };
+    in_git.or_else(|| candidates().find(is_marked)).unwrap_or(folder).to_owned()
+}
+
+fn home_folder() -> Option<PathBuf> {
+    let home = etcetera::home_dir().ok()?;
+    Some(home.canonicalize().unwrap_or(home))
+}
+
+fn absolute(folder: &Path) -> Result<PathBuf> {
+    std::path::absolute(folder).map_err(Error::io(folder))
+}

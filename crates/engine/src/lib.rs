@@ -1,0 +1,46 @@
+//! ACT: one function per thing the product does.
+//!
+//! - [`home`], [`config`], [`clock`], [`lock`]: where our files are, what was asked for, what time it is
+//! - [`open`]: the store, ready for a command; [`select`]: from words to sessions and checkpoints
+//! - [`session`], [`save`], [`compare`], [`rollback`], [`restore`], [`keep`]: what people do
+//! - `look`, `git`, `heal`, `room`: what those need
+//! - [`sweep`], [`verify`], [`reconcile`], [`status`]: looking after the store
+
+pub mod clock;
+pub mod compare;
+pub mod config;
+mod error;
+mod git;
+mod heal;
+pub mod home;
+pub mod keep;
+pub mod lock;
+mod look;
+pub mod open;
+pub mod reconcile;
+pub mod restore;
+pub mod rollback;
+mod room;
+pub mod save;
+pub mod select;
+pub mod session;
+pub mod status;
+pub mod sweep;
+pub mod verify;
+
+use bivouac_core::progress::Progress;
+use bivouac_journal::Journal;
+use bivouac_snapshot::objects::Packs;
+
+pub use error::{Error, Kind, Result};
+
+/// An open store, seen from a workspace.
+pub struct Engine {
+    pub home: home::Home,
+    pub config: config::Config,
+    pub clock: clock::Clock,
+    journal: Journal,
+    packs: Packs,
+    progress: Box<dyn Progress>,
+    notices: Vec<String>,
+}

@@ -1,0 +1,84 @@
+//! Locks between processes. They belong to the operating system, so they end with their owner,
+//! however it ends; none is ever taken away because it is old.
+
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::{Error, Result};
+
+/// Held until it is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Together with others that hold it so.
+    Shared,
+    Alone,
+}
+
+/// Long enough for a first checkpoint of a large tree.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+impl Lock {
+    /// Waits for the lock. `what` says what its holder is doing.
+    pub fn wait(path: &Path, hold: Hold, what: &'static str) -> Result<Self> {
+        let started = Instant::now();
+        loop {
+            if let Some(lock) = Self::attempt(path, hold)? {
+                return Ok(lock);
+            }
+            let waited = started.elapsed();
+            if waited > PATIENCE {
+                return Err(Error::Locked { what, waited, owner: owner(path) });
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// `None` when someone else has it.
+    pub fn attempt(path: &Path, hold: Hold) -> Result<Option<Self>> {
+        let mut options = File::options();
+        let mut file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(Error::io(path))?;
+        let locked = match hold {
+            Hold::Shared => file.try_lock_shared(),
+            Hold::Alone => file.try_lock(),
+        };
+        match locked {
+            Ok(()) => {
+                if hold == Hold::Alone {
+                    sign(&mut file);
+                }
+                Ok(Some(Self { _file: file }))
+            }
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(source)) => Err(Error::Io { path: path.to_owned(), source }),
+        }
+    }
+}
+
+/// Leaves a word about the owner, for whoever has to wait.
+fn sign(file: &mut File) {
+    let words: Vec<String> = std::env::args().take(3).collect();
+    let line = format!("process {} (`{}`)\n", std::process::id(), words.join(" "));
+    let _only_a_courtesy =
+        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(line.as_bytes()));
+}
+
+fn owner(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    File::open(path).ok()?.take(400).read_to_string(&mut text).ok()?;
+    text.lines().next().map(bivouac_core::text::printable)
+}

@@ -1,0 +1,113 @@
+//! Looking at the workspace: what a snapshot of it would be now.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use bivouac_capture::git::{self, Repository};
+use bivouac_core::checkpoint::Coverage;
+use bivouac_core::id::ObjectId;
+use bivouac_core::path::RelPath;
+use bivouac_snapshot::beneath::Root;
+use bivouac_snapshot::path_set::PathSet;
+use bivouac_snapshot::scope::{self, Above, Settings};
+use bivouac_snapshot::stat_cache::StatCache;
+use bivouac_snapshot::take::{Request, Sink, Taken, take};
+
+use crate::home::Home;
+use crate::{Engine, Error, Result};
+
+/// The workspace as it is, stored nowhere.
+pub(crate) struct Look {
+    pub(crate) tree: ObjectId,
+    pub(crate) coverage: Coverage,
+    /// Trees the store does not have.
+    pub(crate) fresh: HashMap<ObjectId, Vec<u8>>,
+}
+
+/// Everything a scan is made of. It outlives what was taken.
+pub(crate) struct Scene {
+    root: Root,
+    settings: Settings,
+    cache: Option<StatCache>,
+}
+
+impl Engine {
+    /// Sees what a checkpoint taken now would hold. `forced` paths are captured whatever the rules say.
+    pub(crate) fn look(&self, forced: &PathSet) -> Result<Look> {
+        self.home.check_workspace()?;
+        let scene = self.scene()?;
+        let mut sink = Sink::look();
+        let taken = self.scan(&scene, forced, &mut sink)?;
+        Ok(Look { tree: taken.tree, coverage: taken.coverage, fresh: sink.fresh })
+    }
+
+    /// Scans the workspace; what is new goes into the sink.
+    pub(crate) fn scan<'s>(
+        &self,
+        scene: &'s Scene,
+        forced: &PathSet,
+        sink: &mut Sink<'_>,
+    ) -> Result<Taken<'s>> {
+        let home = &self.home;
+        let request = Request {
+            root: &scene.root,
+            settings: &scene.settings,
+            find_repository: &|folder: &[u8]| find_repository(home, folder),
+            cache: scene.cache.as_ref(),
+            forced,
+            now_ns: self.clock.file_ns(),
+        };
+        Ok(take(&request, sink, self.progress.as_ref())?)
+    }
+
+    pub(crate) fn scene(&self) -> Result<Scene> {
+        Ok(Scene { root: self.root()?, settings: self.settings(), cache: self.stat_cache()? })
+    }
+
+    pub(crate) fn root(&self) -> Result<Root> {
+        Root::open(&self.home.workspace).map_err(Error::io(&self.home.workspace))
+    }
+
+    fn settings(&self) -> Settings {
+        let repository = self.home.repository();
+        Settings {
+            include: self.config.include.clone(),
+            exclude: self.config.exclude.clone(),
+            max_file_size: self.config.max_file_size.0,
+            own_state: self.home.own_state(),
+            global_ignore: git::global_ignore(&self.home.workspace, repository.as_ref()),
+        }
+    }
+
+    /// What the last scan saw, as long as the checkpoint it was for is there: its objects are then, too.
+    fn stat_cache(&self) -> Result<Option<StatCache>> {
+        match StatCache::load(&self.home.stat_cache()) {
+            Some(cache) if self.journal.has_checkpoint(cache.base())? => Ok(Some(cache)),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The repository whose top a folder is; for the workspace itself, the one it is in.
+fn find_repository(home: &Home, folder: &[u8]) -> Option<scope::Repository> {
+    let repository = match folder {
+        b"" => home.repository()?,
+        _ => Repository::at(&home.workspace.join(OsStr::from_bytes(folder)))?,
+    };
+    let way = home
+        .workspace
+        .strip_prefix(&repository.top)
+        .ok()
+        .map(|way| way.as_os_str().as_bytes().to_vec());
+    let above = way.and_then(|way| RelPath::new(way).ok()).map(|prefix| Above {
+        prefix,
+        ignore_files: git::ignore_files_above(&repository, &home.workspace),
+    });
+    Some(scope::Repository {
+        index: repository.index_fingerprint(),
+        exclude: repository.exclude_file(),
+        above,
+        load_tracked: Box::new(move || repository.tracked().into_iter().collect()),
+    })
+}

@@ -1,0 +1,166 @@
+//! Opening the store for a command, and what every command needs from it.
+
+use std::path::Path;
+
+use bivouac_capture::process::Program;
+use bivouac_core::event::{Event, Level, Noted};
+use bivouac_core::id::{EventId, ObjectId, SessionId};
+use bivouac_core::progress::Progress;
+use bivouac_journal::append::{NewEvent, PackRow};
+use bivouac_journal::{Access, Journal};
+use bivouac_snapshot::objects::{Catalog, Objects, Packs, Place};
+use bivouac_snapshot::pack::NewPack;
+
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::home::{Home, Wishes};
+use crate::lock::{Hold, Lock};
+use crate::{Engine, Error, Result};
+
+/// What a command is about to do with the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Where there is no store, there is nothing to read, and nothing is made.
+    Read,
+    Write,
+}
+
+impl Engine {
+    /// Opens the store and finishes what an earlier command had to leave unfinished here.
+    pub fn open(wishes: &Wishes, need: Need, progress: Box<dyn Progress>) -> Result<Self> {
+        let home = Home::find(wishes)?;
+        let config = Config::load(&home)?;
+        let clock = Clock::from_env()?;
+        let journal = open_journal(&home, need)?;
+        let packs = Packs::new(&home.packs());
+        let mut engine =
+            Self { home, config, clock, journal, packs, progress, notices: Vec::new() };
+        engine.heal()?;
+        Ok(engine)
+    }
+
+    /// What happened on the way that the person should know.
+    pub fn take_notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
+    }
+
+    pub fn is_writable(&self) -> bool {
+        self.journal.access() == Access::Write
+    }
+
+    /// Records facts about a session.
+    pub(crate) fn record(&mut self, session: SessionId, events: Vec<Event>) -> Result<Vec<Event>> {
+        self.record_with(session, events, None)
+    }
+
+    /// Records facts, and the pack they speak of, at once.
+    pub(crate) fn record_with(
+        &mut self,
+        session: SessionId,
+        events: Vec<Event>,
+        pack: Option<&NewPack>,
+    ) -> Result<Vec<Event>> {
+        let stamp =
+            |event| NewEvent { id: EventId::new(self.clock.new_id()), session_id: session, event };
+        let events = events.into_iter().map(stamp).collect();
+        let packs: Vec<PackRow> = pack.into_iter().map(pack_row).collect();
+        Ok(self.journal.append(self.clock.now(), events, &packs)?)
+    }
+
+    /// Writes a line into the session's log.
+    pub(crate) fn note(&mut self, session: SessionId, level: Level, message: &str) -> Result<()> {
+        let message = message.parse()?;
+        self.record(session, vec![Event::Noted(Noted { level, message })])?;
+        Ok(())
+    }
+
+    /// Held while objects are written or relied upon.
+    pub(crate) fn use_store(&self) -> Result<Option<Lock>> {
+        if !self.is_writable() {
+            return Ok(None);
+        }
+        Lock::wait(&self.home.store_lock(), Hold::Shared, "removing old objects").map(Some)
+    }
+
+    /// Held while the workspace is scanned or restored.
+    pub(crate) fn lock_workspace(&self) -> Result<Lock> {
+        Lock::wait(&self.home.workspace_lock(), Hold::Alone, "working in this workspace")
+    }
+
+    pub(crate) fn index(&self) -> Index<'_> {
+        Index(&self.journal)
+    }
+
+    pub(crate) fn objects<'a>(&'a self, index: &'a Index<'a>) -> Objects<'a> {
+        Objects::new(&self.packs, index)
+    }
+
+    /// Starts a sweep of its own, detached from us, when there is enough to sweep.
+    pub(crate) fn sweep_in_background(&self) -> Result<()> {
+        const MANY_PACKS: usize = 100;
+        const A_DAY: u64 = 86_400;
+        if !self.config.auto_gc {
+            return Ok(());
+        }
+        let n_packs = self.journal.packs()?.len();
+        let stamp = std::fs::metadata(self.home.sweep_stamp()).and_then(|meta| meta.modified());
+        let is_old =
+            stamp.ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age.as_secs() > A_DAY);
+        if n_packs < MANY_PACKS && !is_old {
+            return Ok(());
+        }
+        if let Ok(own) = std::env::current_exe() {
+            let args =
+                [Path::new("gc"), Path::new("--auto"), Path::new("--store"), &self.home.store];
+            Program::new(&own.to_string_lossy()).args(args).start_detached()?;
+        }
+        Ok(())
+    }
+}
+
+/// The database's index of objects, as the snapshot crate asks for it.
+pub(crate) struct Index<'a>(&'a Journal);
+
+impl Catalog for Index<'_> {
+    fn locate(&self, id: &ObjectId) -> bivouac_snapshot::Result<Option<Place>> {
+        let found =
+            self.0.locate(id).map_err(|error| bivouac_snapshot::Error::Catalog(Box::new(error)))?;
+        Ok(found.map(|(pack, offset)| Place { pack, offset }))
+    }
+}
+
+pub(crate) fn pack_row(pack: &NewPack) -> PackRow {
+    let objects = pack.objects.iter().map(|(object, place)| (object.id, place.offset)).collect();
+    PackRow { id: pack.id, size_bytes: pack.size_bytes, objects }
+}
+
+fn open_journal(home: &Home, need: Need) -> Result<Journal> {
+    let path = home.journal();
+    if !path.exists() {
+        // An empty journal beside full packs would call all of them garbage.
+        if has_packs(home) {
+            return Err(Error::JournalGone { store: home.store.clone() });
+        }
+        if need == Need::Read {
+            return Ok(Journal::empty()?);
+        }
+        home.create_store()?;
+    }
+    if rustix::fs::access(&home.store, rustix::fs::Access::WRITE_OK).is_err() {
+        return Ok(Journal::open_read_only(&path)?);
+    }
+    let _lock = match Journal::is_current(&path) {
+        true => None,
+        false => {
+            Some(Lock::wait(&home.store.join("create.lock"), Hold::Alone, "making the store")?)
+        }
+    };
+    Ok(Journal::open(&path)?)
+}
+
+pub(crate) fn has_packs(home: &Home) -> bool {
+    let entries = std::fs::read_dir(home.packs());
+    entries.is_ok_and(|mut entries| {
+        entries.any(|entry| entry.is_ok_and(|it| it.path().extension() == Some("pack".as_ref())))
+    })
+}

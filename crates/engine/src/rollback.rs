@@ -1,0 +1,234 @@
+//! Going back, and taking that back. Plan, show, save, record, apply, record: in this order, always.
+
+use bivouac_core::checkpoint::{Checkpoint, Coverage, Trigger};
+use bivouac_core::event::Event;
+use bivouac_core::id::{CheckpointId, ObjectId, OperationId};
+use bivouac_core::operation::{History, Operation, OperationKind, Outcome, WhyLeft};
+use bivouac_core::path::RelPath;
+use bivouac_core::session::Session;
+use bivouac_journal::query::{KeptCheckpoint, KeptOperation};
+use bivouac_snapshot::block::ObjectKind;
+use bivouac_snapshot::diff::{Filter, Trees};
+use bivouac_snapshot::path_set::PathSet;
+use bivouac_snapshot::plan::{self, Plan};
+use bivouac_snapshot::tree::Entry;
+
+use crate::look::Look;
+use crate::save::{Draft, SaveRequest, Saved};
+use crate::{Engine, Error, Result};
+
+/// What a restore would do. Nothing has been touched.
+pub struct RestorePlan {
+    pub kind: OperationKind,
+    /// The checkpoint gone back to, for a rollback.
+    pub target: Option<Checkpoint>,
+    pub session: Session,
+    pub plan: Plan,
+    /// What the workspace holds now that no checkpoint covers.
+    pub coverage: Coverage,
+    forced: PathSet,
+}
+
+/// What a restore did.
+pub struct RestoreReport {
+    pub operation: OperationId,
+    /// Holds everything as it was before.
+    pub safety: Checkpoint,
+    pub outcome: Outcome,
+}
+
+impl Engine {
+    /// Plans to make the workspace, or some paths of it, what a checkpoint holds.
+    pub fn plan_rollback(&self, kept: &KeptCheckpoint, paths: Vec<RelPath>) -> Result<RestorePlan> {
+        let target = &kept.taken.checkpoint;
+        let session = self.session(Some(&target.session_id.to_string()))?;
+        if session.workspace != self.home.workspace_path() {
+            let workspace = session.workspace.to_string();
+            return Err(Error::OtherWorkspace { handle: target.handle.clone(), workspace });
+        }
+        let _store_lock = self.use_store()?;
+        let filter = Filter::new(paths);
+        let (plan, look, forced) = self.plan_covered(
+            |trees, look| {
+                check_paths(trees, [&look.tree, &target.tree], filter.paths())?;
+                Ok(plan::plan(trees, &look.tree, &target.tree, &filter)?)
+            },
+            &target.tree,
+        )?;
+        let kind = OperationKind::Rollback;
+        Ok(RestorePlan {
+            kind,
+            target: Some(target.clone()),
+            session,
+            plan,
+            coverage: look.coverage,
+            forced,
+        })
+    }
+
+    /// Plans to take back the last operation that was not taken back yet.
+    pub fn plan_undo(&self) -> Result<RestorePlan> {
+        let of = self.history()?.undo.ok_or(Error::NothingTo { what: "undo" })?;
+        self.plan_inverse(of, OperationKind::Undo { of })
+    }
+
+    /// Plans to take back the last undo.
+    pub fn plan_redo(&self) -> Result<RestorePlan> {
+        let of = self.history()?.redo.ok_or(Error::NothingTo { what: "redo" })?;
+        self.plan_inverse(of, OperationKind::Redo { of })
+    }
+
+    /// What `undo` and `redo` would take next.
+    pub fn history(&self) -> Result<History> {
+        let operations = self.journal.operations(&self.home.workspace_path())?;
+        let happened =
+            |it: &&KeptOperation| it.outcome.as_ref().is_some_and(|outcome| !outcome.reverted);
+        Ok(History::of(
+            operations.iter().filter(happened).map(|it| (it.operation.id, &it.operation.kind)),
+        ))
+    }
+
+    /// Every path an operation touched goes back to what it was before; other paths are none of its business.
+    fn plan_inverse(&self, of: OperationId, kind: OperationKind) -> Result<RestorePlan> {
+        let _store_lock = self.use_store()?;
+        let undone = self.journal.operation(of)?.ok_or(Error::SafetyGone)?;
+        let safety = self
+            .journal
+            .checkpoint(undone.operation.safety)?
+            .ok_or(Error::SafetyGone)?
+            .taken
+            .checkpoint;
+        let session = self.session(Some(&undone.session_id.to_string()))?;
+        let stored = self.stored_plan(&undone.operation)?;
+        let left_alone = undone.outcome.map(|outcome| outcome.left_alone).unwrap_or_default();
+        let was_touched = |path: &RelPath| !left_alone.iter().any(|left| left.path == *path);
+        let wanted: Vec<(RelPath, Option<Entry>)> = stored
+            .steps
+            .into_iter()
+            .filter(|step| was_touched(&step.path))
+            .map(|step| (step.path, step.before))
+            .collect();
+        let (plan, look, forced) = self.plan_covered(
+            |trees, look| Ok(plan::plan_paths(trees, &look.tree, &safety.tree, wanted.clone())?),
+            &safety.tree,
+        )?;
+        Ok(RestorePlan { kind, target: None, session, plan, coverage: look.coverage, forced })
+    }
+
+    /// Plans, and where the goal names paths that no checkpoint would cover now (they came to be
+    /// ignored since), looks again with those covered: then they are safe to replace.
+    fn plan_covered(
+        &self,
+        make: impl Fn(&Trees<'_>, &Look) -> Result<Plan>,
+        goal: &ObjectId,
+    ) -> Result<(Plan, Look, PathSet)> {
+        let index = self.index();
+        let objects = self.objects(&index);
+        let look = self.look(&PathSet::default())?;
+        let trees = Trees::with_fresh(&objects, &look.fresh);
+        let plan = make(&trees, &look)?;
+        let mut uncovered = Vec::new();
+        for left in plan.left_alone.iter().filter(|left| left.why == WhyLeft::Uncovered) {
+            files_below(&trees, goal, &left.path, &mut uncovered)?;
+        }
+        if uncovered.is_empty() {
+            return Ok((plan, look, PathSet::default()));
+        }
+        let forced: PathSet = uncovered.into_iter().collect();
+        let look = self.look(&forced)?;
+        let plan = make(&Trees::with_fresh(&objects, &look.fresh), &look)?;
+        Ok((plan, look, forced))
+    }
+
+    /// Carries a plan out: first a safety checkpoint, then the plan on record, then file by file.
+    pub fn restore(&mut self, restore: RestorePlan) -> Result<RestoreReport> {
+        let lock = self.lock_workspace()?;
+        self.make_room(&restore.session, Trigger::Safety)?;
+        let operation = Operation {
+            id: OperationId::new(self.clock.new_id()),
+            kind: restore.kind,
+            workspace: self.home.workspace_path(),
+            target: restore.target.as_ref().map(|target| target.id),
+            safety: CheckpointId::new(self.clock.new_id()),
+            plan: ObjectId::of(&restore.plan.encode()),
+            started_at: self.clock.now(),
+        };
+        let mut request = SaveRequest::new(Trigger::Safety);
+        request.message = Some(safety_message(&restore).parse()?);
+        let draft = Draft {
+            operation: Some(operation.id),
+            forced: restore.forced,
+            objects: vec![(ObjectKind::Plan, restore.plan.encode())],
+            events: vec![Event::OperationStarted(Box::new(operation.clone()))],
+            ..Draft::new(operation.safety, request)
+        };
+        let Saved::Taken(saved) = self.save_draft(&restore.session, draft, &lock)? else {
+            unreachable!("a safety checkpoint is always taken")
+        };
+        let started = KeptOperation { session_id: restore.session.id, operation, outcome: None };
+        let left_alone = restore.plan.left_alone;
+        let mut outcome = self.apply_or_take_back(&started)?;
+        outcome.left_alone.splice(0..0, left_alone);
+        self.end_operation(&started, outcome.clone())?;
+        Ok(RestoreReport { operation: started.operation.id, safety: saved.checkpoint, outcome })
+    }
+
+    /// What fails half-way is put back; what cannot even be put back is left to the next command.
+    fn apply_or_take_back(&mut self, started: &KeptOperation) -> Result<Outcome> {
+        let _store_lock = self.use_store()?;
+        match self.carry_out(&started.operation) {
+            Ok(outcome) => Ok(outcome),
+            Err(error) => {
+                let outcome = self.take_back(&started.operation)?;
+                self.end_operation(started, outcome)?;
+                Err(Error::PutBack(Box::new(error)))
+            }
+        }
+    }
+
+    /// Makes an entry in git's stash, because a person asked for one. `None` when there is nothing to stash.
+    pub fn stash(&mut self, restore: &RestorePlan) -> Result<Option<String>> {
+        let repository = self.home.repository().ok_or(Error::NotGit)?;
+        Ok(bivouac_capture::git::stash(&repository, &format!("biv: {}", safety_message(restore)))?)
+    }
+}
+
+fn safety_message(restore: &RestorePlan) -> String {
+    match &restore.target {
+        Some(target) => format!("before {} to {}", restore.kind, target.handle),
+        None => format!("before {}", restore.kind),
+    }
+}
+
+/// A path that is in neither tree is a slip of the finger.
+fn check_paths(trees: &Trees<'_>, roots: [&ObjectId; 2], paths: &[RelPath]) -> Result<()> {
+    for path in paths {
+        let mut is_somewhere = false;
+        for root in roots {
+            is_somewhere |= trees.find(root, path)?.is_some();
+        }
+        if !is_somewhere {
+            return Err(Error::NoSuchPath { path: path.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn files_below(
+    trees: &Trees<'_>,
+    root: &ObjectId,
+    path: &RelPath,
+    files: &mut Vec<RelPath>,
+) -> Result<()> {
+    match trees.find(root, path)? {
+        Some(Entry::Folder { tree, .. }) => {
+            for (name, _) in trees.get(&tree)?.entries() {
+                let child = path.join(name).expect("a decoded tree has only plain names");
+                files_below(trees, root, &child, files)?;
+            }
+        }
+        Some(Entry::File(_) | Entry::Link(_)) => files.push(path.clone()),
+        Some(Entry::Gap { .. }) | None => {}
+    }
+    Ok(())
+}

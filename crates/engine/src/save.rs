@@ -1,0 +1,331 @@
+//! Saving a checkpoint: scan, store, read back, record. Only then is it said to be saved.
+
+use bivouac_core::autosave::{self, Change, Skip, Verdict};
+use bivouac_core::checkpoint::{Checkpoint, State, Trigger};
+use bivouac_core::event::{CheckpointFailed, CheckpointTaken, Event, Manifest};
+use bivouac_core::git::{GitFacts, GitSummary};
+use bivouac_core::id::{CheckpointHandle, CheckpointId, ObjectId, OperationId, PackId};
+use bivouac_core::session::Session;
+use bivouac_core::text::{Name, Note};
+use bivouac_snapshot::block::ObjectKind;
+use bivouac_snapshot::diff::{self, Filter, Trees};
+use bivouac_snapshot::objects::Objects;
+use bivouac_snapshot::pack::{Compression, NewPack, PackWriter};
+use bivouac_snapshot::path_set::PathSet;
+use bivouac_snapshot::take::{Sink, Taken};
+use serde::Serialize;
+
+use crate::git::GitReader;
+use crate::lock::Lock;
+use crate::look::Scene;
+use crate::session::SessionDraft;
+use crate::{Engine, Error, Result};
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct SaveRequest {
+    pub trigger: Trigger,
+    pub name: Option<Name>,
+    pub message: Option<Note>,
+    pub state: Option<State>,
+}
+
+impl SaveRequest {
+    pub fn new(trigger: Trigger) -> Self {
+        Self { trigger, name: None, message: None, state: None }
+    }
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub enum Saved {
+    Taken(Box<SaveReport>),
+    /// No checkpoint was needed, or there was no room for one.
+    Skipped {
+        session: Box<Session>,
+        why: String,
+    },
+}
+
+#[derive(Debug)]
+pub struct SaveReport {
+    pub session: Session,
+    pub checkpoint: Checkpoint,
+    /// How many files differ from the parent; `None` for a session's first checkpoint.
+    pub n_changed: Option<u64>,
+    /// What it added to the store.
+    pub stored_bytes: u64,
+}
+
+/// All that makes up a checkpoint besides the workspace itself.
+pub(crate) struct Draft {
+    pub(crate) id: CheckpointId,
+    pub(crate) request: SaveRequest,
+    pub(crate) operation: Option<OperationId>,
+    /// Captured whatever the rules say.
+    pub(crate) forced: PathSet,
+    /// Stored with it.
+    pub(crate) objects: Vec<(ObjectKind, Vec<u8>)>,
+    /// Recorded with it, in the same instant.
+    pub(crate) events: Vec<Event>,
+}
+
+impl Draft {
+    pub(crate) fn new(id: CheckpointId, request: SaveRequest) -> Self {
+        Self {
+            id,
+            request,
+            operation: None,
+            forced: PathSet::default(),
+            objects: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+}
+
+impl Engine {
+    /// Saves the workspace into the session named, the one at hand, or a new one.
+    pub fn save(&mut self, session: Option<&str>, request: SaveRequest) -> Result<Saved> {
+        self.home.check_workspace()?;
+        let workspace_lock = self.lock_workspace()?;
+        let session = match self.session_to_continue(session)? {
+            Some(session) => session,
+            None => self.new_session(SessionDraft::default())?,
+        };
+        self.check_same_workspace(&session)?;
+        if let Some(name) = &request.name
+            && self.journal.is_name_taken(session.id, name.as_str())?
+        {
+            return Err(bivouac_journal::Error::NameTaken { name: name.clone() }.into());
+        }
+        let last_at =
+            self.journal.last_checkpoint(session.id)?.map(|last| last.taken.checkpoint.taken_at);
+        match autosave::before_scan(
+            request.trigger,
+            last_at,
+            self.clock.now(),
+            &self.config.autosave,
+        ) {
+            Verdict::Skip(why) => {
+                return Ok(Saved::Skipped { session: Box::new(session), why: why.to_string() });
+            }
+            Verdict::Save => {}
+        }
+        if let Some(why) = self.make_room(&session, request.trigger)? {
+            return Ok(Saved::Skipped { session: Box::new(session), why });
+        }
+        let draft = Draft::new(CheckpointId::new(self.clock.new_id()), request);
+        let saved = self.save_draft(&session, draft, &workspace_lock)?;
+        if let Saved::Taken(_) = saved {
+            self.thin_session(session.id)?;
+            self.sweep_in_background()?;
+        }
+        Ok(saved)
+    }
+
+    fn check_same_workspace(&self, session: &Session) -> Result<()> {
+        if session.workspace == self.home.workspace_path() {
+            return Ok(());
+        }
+        Err(Error::SessionElsewhere {
+            handle: session.handle.clone(),
+            workspace: session.workspace.to_string(),
+        })
+    }
+
+    /// Takes the checkpoint. What goes wrong is written into the session's log, where that is possible.
+    pub(crate) fn save_draft(
+        &mut self,
+        session: &Session,
+        draft: Draft,
+        lock: &Lock,
+    ) -> Result<Saved> {
+        let trigger = draft.request.trigger;
+        let result = self.take_checkpoint(session, draft, lock);
+        if let Err(error) = &result {
+            let text = crate::error::in_one_line(error);
+            if let Ok(error) = text.parse() {
+                let event = Event::CheckpointFailed(CheckpointFailed { trigger, error });
+                let _the_first_error_counts = self.record(session.id, vec![event]);
+            }
+        }
+        result
+    }
+
+    fn take_checkpoint(&mut self, session: &Session, draft: Draft, _lock: &Lock) -> Result<Saved> {
+        let _store_lock = self.use_store()?;
+        let parent = self.journal.last_checkpoint(session.id)?.map(|kept| kept.taken.checkpoint);
+        let scene = self.scene()?;
+        let stored = match self.store_workspace(session, &draft, parent.as_ref(), &scene)? {
+            Stored::Whole(stored) => stored,
+            Stored::Unchanged(why) => {
+                return Ok(Saved::Skipped { session: Box::new(session.clone()), why });
+            }
+        };
+        let StoredWorkspace { taken, manifest, manifest_id, pack, n_changed } = *stored;
+        let stored_bytes = pack.as_ref().map_or(0, |pack| pack.size_bytes);
+        let taken_event =
+            CheckpointTaken { checkpoint: manifest.checkpoint, manifest: manifest_id };
+        let mut events = vec![Event::CheckpointTaken(Box::new(taken_event))];
+        events.extend(draft.events);
+        let recorded = self.record_with(session.id, events, pack.as_ref())?;
+        let Some(Event::CheckpointTaken(recorded)) = recorded.into_iter().next() else {
+            unreachable!("the first event recorded is the first one given")
+        };
+        // A scan with forced paths is not what the next one expects.
+        if draft.forced.is_empty() {
+            self.remember(&taken, draft.id);
+        }
+        let checkpoint = recorded.checkpoint;
+        Ok(Saved::Taken(Box::new(SaveReport {
+            session: session.clone(),
+            checkpoint,
+            n_changed,
+            stored_bytes,
+        })))
+    }
+
+    /// Losing the cache costs one full scan, so failing to write it is no failure.
+    fn remember(&self, taken: &Taken<'_>, checkpoint: CheckpointId) {
+        let _disposable = taken.remember(&self.home.stat_cache(), checkpoint);
+    }
+
+    /// Scans the workspace and makes everything a checkpoint needs durable.
+    fn store_workspace<'s>(
+        &self,
+        session: &Session,
+        draft: &Draft,
+        parent: Option<&Checkpoint>,
+        scene: &'s Scene,
+    ) -> Result<Stored<'s>> {
+        let index = self.index();
+        let objects = self.objects(&index);
+        let compression = Compression::quick(self.config.compression_level);
+        let mut pack =
+            PackWriter::new(self.packs.folder(), PackId::new(self.clock.new_id()), compression);
+        let git = GitReader::start(&self.home);
+        let mut sink = Sink::keep(&objects, &mut pack);
+        let taken = self.scan(scene, &draft.forced, &mut sink)?;
+        let fresh = std::mem::take(&mut sink.fresh);
+        let trees = Trees::with_fresh(&objects, &fresh);
+        let n_changed =
+            parent.map(|parent| count_changes(&trees, &parent.tree, &taken.tree)).transpose()?;
+        let change = if n_changed == Some(0) { Change::None } else { Change::Some };
+        if let (Verdict::Skip(why), Some(parent)) =
+            (autosave::after_scan(draft.request.trigger, change), parent)
+        {
+            if taken.tree == parent.tree && draft.forced.is_empty() {
+                self.remember(&taken, parent.id);
+            }
+            return Ok(Stored::Unchanged(unchanged(why, &parent.handle)));
+        }
+        let git = git.map(|reader| reader.finish(&trees, &taken.tree));
+        let git = git.map(|facts| put_facts(&facts, &objects, &mut pack)).transpose()?;
+        for (kind, bytes) in &draft.objects {
+            put(&objects, &mut pack, *kind, bytes)?;
+        }
+        let described = self.describe(session, draft, &taken)?;
+        let checkpoint = Checkpoint { parent: parent.map(|it| it.id), git, ..described };
+        let manifest = Manifest {
+            version: Manifest::VERSION,
+            session: self.identity(session.id)?,
+            checkpoint,
+        };
+        let manifest_id = put(&objects, &mut pack, ObjectKind::Manifest, &to_json(&manifest))?;
+        let pack = pack.finish()?;
+        if let Some(pack) = &pack {
+            self.packs.read_back(pack)?;
+        }
+        Ok(Stored::Whole(Box::new(StoredWorkspace {
+            taken,
+            manifest,
+            manifest_id,
+            pack,
+            n_changed,
+        })))
+    }
+
+    fn describe(&self, session: &Session, draft: &Draft, taken: &Taken<'_>) -> Result<Checkpoint> {
+        let now = self.clock.now();
+        let today = self.clock.local(now).date();
+        let number = self.journal.next_number(&CheckpointHandle::day_prefix(today))?;
+        Ok(Checkpoint {
+            id: draft.id,
+            handle: CheckpointHandle::new(today, number),
+            session_id: session.id,
+            parent: None,
+            trigger: draft.request.trigger,
+            name: draft.request.name.clone(),
+            message: draft.request.message.clone(),
+            taken_at: now,
+            tree: taken.tree,
+            coverage: taken.coverage.clone(),
+            git: None,
+            state: draft.request.state.clone(),
+            operation: draft.operation,
+            by: who(),
+        })
+    }
+}
+
+/// What scanning and storing came to.
+enum Stored<'s> {
+    Whole(Box<StoredWorkspace<'s>>),
+    Unchanged(String),
+}
+
+/// Durable, and not yet recorded.
+struct StoredWorkspace<'s> {
+    taken: Taken<'s>,
+    manifest: Manifest,
+    manifest_id: ObjectId,
+    pack: Option<NewPack>,
+    n_changed: Option<u64>,
+}
+
+fn unchanged(why: Skip, parent: &CheckpointHandle) -> String {
+    match why {
+        Skip::Unchanged => format!("nothing changed since {parent}"),
+        other => other.to_string(),
+    }
+}
+
+fn count_changes(trees: &Trees<'_>, from: &ObjectId, to: &ObjectId) -> Result<u64> {
+    if from == to {
+        return Ok(0);
+    }
+    let changes = diff::diff(trees, from, to, &Filter::default())?;
+    Ok(changes.iter().filter(|change| change.is_covered()).count() as u64)
+}
+
+fn put_facts(facts: &GitFacts, objects: &Objects<'_>, pack: &mut PackWriter) -> Result<GitSummary> {
+    let id = put(objects, pack, ObjectKind::Facts, &to_json(facts))?;
+    Ok(GitSummary::new(facts, id))
+}
+
+/// Puts an object into the pack unless the store has it.
+pub(crate) fn put(
+    objects: &Objects<'_>,
+    pack: &mut PackWriter,
+    kind: ObjectKind,
+    bytes: &[u8],
+) -> Result<ObjectId> {
+    let id = ObjectId::of(bytes);
+    if !objects.contains(&id)? {
+        pack.put(kind, id, bytes)?;
+    }
+    Ok(id)
+}
+
+pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("our own types have string keys and no failing serialisers")
+}
+
+/// Who asks: `user@machine`.
+fn who() -> String {
+    let user = std::env::var("USER")
+        .or_else(|_| std::env::var("LOGNAME"))
+        .unwrap_or_else(|_| "unknown".to_owned());
+    let machine = rustix::system::uname();
+    format!("{user}@{}", machine.nodename().to_string_lossy())
+}

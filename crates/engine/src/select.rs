@@ -1,0 +1,138 @@
+//! From what people type to the session or checkpoint they mean.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path};
+
+use bivouac_core::checkpoint::Checkpoint;
+use bivouac_core::id::SessionId;
+use bivouac_core::path::RelPath;
+use bivouac_core::session::{NewSession, Session, Status};
+use bivouac_journal::find::Scope;
+use bivouac_journal::query::KeptCheckpoint;
+
+use crate::{Engine, Error, Kind, Result};
+
+impl Engine {
+    /// The session that is meant: the one named, else `BIV_SESSION`, else the one active here, else the
+    /// newest one here.
+    pub fn session(&self, word: Option<&str>) -> Result<Session> {
+        self.session_if_any(word)?.ok_or(Error::NoSession)
+    }
+
+    /// The same, where having none is no error. A word that names none always is.
+    pub fn session_if_any(&self, word: Option<&str>) -> Result<Option<Session>> {
+        let from_env = std::env::var("BIV_SESSION").ok().filter(|word| !word.is_empty());
+        if let Some(word) = word.map(str::to_owned).or(from_env) {
+            return self.session_named(&word).map(Some);
+        }
+        let workspace = self.home.workspace_path();
+        let active = self.journal.newest_session(&workspace, &[Status::Active])?;
+        match active {
+            Some(session) => Ok(Some(session)),
+            None => Ok(self.journal.newest_session(&workspace, &Status::ALL)?),
+        }
+    }
+
+    fn session_named(&self, word: &str) -> Result<Session> {
+        let mut found = self.journal.find_sessions(word, Some(&self.home.workspace_path()))?;
+        match (found.pop(), found.is_empty()) {
+            (None, _) => Err(Error::NotFound { kind: Kind::Session, word: word.to_owned() }),
+            (Some(session), true) => Ok(session),
+            (Some(last), false) => {
+                found.push(last);
+                let candidates =
+                    found.iter().map(|it| format!("  {}  {}", it.handle, it.title())).collect();
+                Err(Error::Ambiguous { kind: Kind::Session, word: word.to_owned(), candidates })
+            }
+        }
+    }
+
+    /// The checkpoint that is meant, looked for in the session at hand first.
+    pub fn checkpoint(&self, word: &str, session: Option<&str>) -> Result<KeptCheckpoint> {
+        let session = self.session_if_any(session)?.map(|session| session.id);
+        let scope = Scope { session, workspace: Some(self.home.workspace_path()) };
+        let mut found = self.journal.find_checkpoints(word, &scope)?;
+        match (found.pop(), found.is_empty()) {
+            (None, _) => Err(Error::NotFound { kind: Kind::Checkpoint, word: word.to_owned() }),
+            (Some(checkpoint), true) => Ok(checkpoint),
+            (Some(last), false) => {
+                found.push(last);
+                let candidates =
+                    found.iter().map(|it| self.candidate(&it.taken.checkpoint)).collect();
+                Err(Error::Ambiguous { kind: Kind::Checkpoint, word: word.to_owned(), candidates })
+            }
+        }
+    }
+
+    fn candidate(&self, checkpoint: &Checkpoint) -> String {
+        let about = checkpoint.name.as_ref().map(ToString::to_string);
+        let about = about
+            .or_else(|| checkpoint.message.as_ref().map(|it| it.headline()))
+            .unwrap_or_default();
+        let session = self.journal.session(checkpoint.session_id).ok().flatten();
+        let handle = session.map(|session| session.handle.to_string()).unwrap_or_default();
+        format!("  {}  {handle}  {about}", checkpoint.handle).trim_end().to_owned()
+    }
+
+    /// The session a new checkpoint goes to: as [`Engine::session`], but work that ended is not
+    /// continued by accident, so then there is none.
+    pub(crate) fn session_to_continue(&self, word: Option<&str>) -> Result<Option<Session>> {
+        let is_named =
+            word.is_some() || std::env::var_os("BIV_SESSION").is_some_and(|word| !word.is_empty());
+        let session = self.session_if_any(word)?;
+        Ok(session.filter(|session| is_named || !session.status.is_ended()))
+    }
+
+    /// What a shell offers where a checkpoint is meant: handles and messages, newest first.
+    pub fn checkpoint_words(&self) -> Result<Vec<(String, Option<String>)>> {
+        Ok(self.journal.complete_checkpoints(&self.home.workspace_path())?)
+    }
+
+    /// What a shell offers where a session is meant.
+    pub fn session_words(&self) -> Result<Vec<(String, Option<String>)>> {
+        Ok(self.journal.complete_sessions()?)
+    }
+
+    /// What identifies a session in a checkpoint's manifest.
+    pub(crate) fn identity(&self, id: SessionId) -> Result<NewSession> {
+        let session = self.journal.session(id)?.ok_or(Error::NoSession)?;
+        Ok(NewSession {
+            id: session.id,
+            handle: session.handle,
+            name: session.name,
+            agent_type: session.agent_type,
+            task_description: session.task_description,
+            workspace: session.workspace,
+            metadata: session.metadata,
+            created_at: session.created_at,
+        })
+    }
+
+    /// A path as typed, relative to the current folder, as a path in the workspace.
+    pub fn path_in_workspace(&self, typed: &Path) -> Result<RelPath> {
+        let outside = || Error::OutsideWorkspace { path: typed.to_owned() };
+        let current = std::env::current_dir()
+            .and_then(|folder| folder.canonicalize())
+            .map_err(Error::io("."))?;
+        let base = if current.starts_with(&self.home.workspace) {
+            current
+        } else {
+            self.home.workspace.clone()
+        };
+        let mut names: Vec<&std::ffi::OsStr> = Vec::new();
+        let joined = base.join(typed);
+        let inside = joined.strip_prefix(&self.home.workspace).map_err(|_| outside())?;
+        for component in inside.components() {
+            match component {
+                Component::Normal(name) => names.push(name),
+                Component::CurDir => {}
+                Component::ParentDir => {
+                    names.pop().ok_or_else(outside)?;
+                }
+                Component::RootDir | Component::Prefix(_) => return Err(outside()),
+            }
+        }
+        let bytes: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+        RelPath::new(bytes.join(&b'/')).map_err(|_| outside())
+    }
+}

@@ -1,0 +1,94 @@
+//! What is done with sessions.
+
+use bivouac_core::checkpoint::State;
+use bivouac_core::event::{Event, SessionRenamed, StatusChange};
+use bivouac_core::id::{SessionHandle, SessionId};
+use bivouac_core::session::{AlreadyThere, NewSession, Session, Status};
+use bivouac_core::text::{Name, Note};
+use bivouac_journal::query::{CheckpointFilter, KeptCheckpoint, LogLine, SessionFilter};
+
+use crate::{Engine, Error, Result};
+
+/// What a new session is told about itself.
+#[derive(Clone, Debug, Default)]
+pub struct SessionDraft {
+    pub agent_type: Option<String>,
+    pub task_description: Option<Note>,
+    pub name: Option<Name>,
+    pub metadata: Option<State>,
+}
+
+impl Engine {
+    pub fn new_session(&mut self, draft: SessionDraft) -> Result<Session> {
+        self.home.check_workspace()?;
+        let id = SessionId::new(self.clock.new_id());
+        let session = NewSession {
+            id,
+            handle: SessionHandle::of(id),
+            name: draft.name,
+            agent_type: draft.agent_type.unwrap_or_else(|| "manual".to_owned()),
+            task_description: draft.task_description,
+            workspace: self.home.workspace_path(),
+            metadata: draft.metadata,
+            created_at: self.clock.now(),
+        };
+        self.record(id, vec![Event::SessionCreated(Box::new(session))])?;
+        self.journal.session(id)?.ok_or(Error::NoSession)
+    }
+
+    /// Sessions, oldest first: those of this workspace, or all.
+    pub fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Session>> {
+        Ok(self.journal.sessions(filter)?)
+    }
+
+    pub fn rename_session(&mut self, session: &Session, name: Name) -> Result<Session> {
+        self.record(session.id, vec![Event::SessionRenamed(SessionRenamed { name })])?;
+        self.session(Some(&session.id.to_string()))
+    }
+
+    /// Takes a session to another status. Work that is done or failed is saved by the caller first.
+    pub fn change_status(
+        &mut self,
+        session: &Session,
+        status: Status,
+        reason: Option<Note>,
+    ) -> Result<Session> {
+        check_change(session, status)?;
+        let change = StatusChange { reason };
+        let event = match status {
+            Status::Active => Event::SessionResumed(change),
+            Status::Paused => Event::SessionPaused(change),
+            Status::Completed => Event::SessionCompleted(change),
+            Status::Failed => Event::SessionFailed(change),
+        };
+        self.record(session.id, vec![event])?;
+        self.session(Some(&session.id.to_string()))
+    }
+
+    pub fn session_log(&self, session: &Session) -> Result<Vec<LogLine>> {
+        Ok(self.journal.logs(session.id)?)
+    }
+
+    /// Checkpoints, oldest first.
+    pub fn checkpoints(&self, filter: &CheckpointFilter) -> Result<Vec<KeptCheckpoint>> {
+        Ok(self.journal.checkpoints(filter)?)
+    }
+
+    pub fn last_checkpoint(&self, session: &Session) -> Result<Option<KeptCheckpoint>> {
+        Ok(self.journal.last_checkpoint(session.id)?)
+    }
+
+    pub fn n_checkpoints(&self, session: &Session) -> Result<u64> {
+        Ok(self.journal.n_checkpoints(session.id)?)
+    }
+}
+
+/// Refuses a change of status that makes no sense.
+pub fn check_change(session: &Session, status: Status) -> Result<()> {
+    match session.status.allows(status) {
+        true => Ok(()),
+        false => {
+            Err(AlreadyThere { handle: session.handle.clone(), status: session.status }.into())
+        }
+    }
+}

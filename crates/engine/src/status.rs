@@ -1,0 +1,203 @@
+//! How things stand: here, and in the store.
+
+use std::collections::HashMap;
+
+use bivouac_core::checkpoint::{Checkpoint, Coverage};
+use bivouac_core::git::GitFacts;
+use bivouac_core::id::{ObjectId, SessionId};
+use bivouac_core::operation::History;
+use bivouac_core::path::RelPath;
+use bivouac_core::session::Session;
+use bivouac_journal::query::{CheckpointFilter, KeptCheckpoint, LogLine, SessionFilter};
+use bivouac_snapshot::diff::{Filter, Trees, diff};
+use bivouac_snapshot::path_set::PathSet;
+use bivouac_snapshot::sweep::{Live, each_object, survey};
+use bivouac_snapshot::tree::Entry;
+
+use crate::sweep::mark_checkpoint;
+use crate::{Engine, Error, Result};
+
+/// How things stand in this workspace.
+pub struct StatusReport {
+    pub session: Option<Session>,
+    pub n_checkpoints: u64,
+    pub last: Option<Checkpoint>,
+    /// What changed since the last checkpoint.
+    pub changes: Changes,
+    pub coverage: Coverage,
+    pub history: History,
+    /// The newest failures and skipped checkpoints.
+    pub troubles: Vec<LogLine>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    pub n_new: u64,
+    pub n_modified: u64,
+    pub n_deleted: u64,
+}
+
+/// What the store takes on disk.
+pub struct DiskUse {
+    pub database: u64,
+    pub packs: u64,
+    pub index: u64,
+    pub n_packs: u64,
+    /// What a sweep would give back.
+    pub reclaimable: u64,
+    pub sessions: Vec<SessionUse>,
+}
+
+pub struct SessionUse {
+    pub session: Session,
+    pub n_checkpoints: u64,
+    /// Stored bytes no other session needs.
+    pub own_bytes: u64,
+}
+
+impl Engine {
+    pub fn status(&self) -> Result<StatusReport> {
+        let session = self.session_if_any(None)?;
+        let last = session
+            .as_ref()
+            .map(|session| self.journal.last_checkpoint(session.id))
+            .transpose()?
+            .flatten();
+        let last = last.map(|kept| kept.taken.checkpoint);
+        let n_checkpoints =
+            session.as_ref().map(|session| self.journal.n_checkpoints(session.id)).transpose()?;
+        let _store_lock = self.use_store()?;
+        let look = self.look(&PathSet::default())?;
+        let changes = match &last {
+            Some(last) => {
+                let index = self.index();
+                let objects = self.objects(&index);
+                count(&Trees::with_fresh(&objects, &look.fresh), last, &look.tree)?
+            }
+            None => Changes { n_new: look.coverage.n_files, ..Changes::default() },
+        };
+        Ok(StatusReport {
+            session,
+            n_checkpoints: n_checkpoints.unwrap_or(0),
+            last,
+            changes,
+            coverage: look.coverage,
+            history: self.history()?,
+            troubles: self.journal.troubles(&self.home.workspace_path(), 3)?,
+        })
+    }
+
+    /// The git facts kept with a checkpoint.
+    pub fn git_facts(&self, kept: &KeptCheckpoint) -> Result<Option<GitFacts>> {
+        let Some(git) = &kept.taken.checkpoint.git else {
+            return Ok(None);
+        };
+        let _store_lock = self.use_store()?;
+        let index = self.index();
+        let bytes = self.objects(&index).get(&git.facts)?;
+        let malformed =
+            bivouac_snapshot::Error::Malformed { id: git.facts, what: "set of git facts" };
+        serde_json::from_slice(&bytes).map(Some).map_err(|_| malformed.into())
+    }
+
+    /// Every path of a checkpoint, a folder before what is in it.
+    pub fn files_of(&self, kept: &KeptCheckpoint) -> Result<Vec<(RelPath, Entry)>> {
+        let _store_lock = self.use_store()?;
+        let index = self.index();
+        let objects = self.objects(&index);
+        Ok(bivouac_snapshot::checkout::entries_of(&objects, &kept.taken.checkpoint.tree)?)
+    }
+
+    pub fn disk_use(&self) -> Result<DiskUse> {
+        let _store_lock = self.use_store()?;
+        let live = self.mark_all()?;
+        let index = self.index();
+        let objects = self.objects(&index);
+        let packs = self.journal.packs()?;
+        let mut reclaimable = 0;
+        for (id, _) in &packs {
+            reclaimable += survey(&objects, *id, &live)?.reclaimable();
+        }
+        Ok(DiskUse {
+            database: folder_size(&self.home.store, |name| name.starts_with("sessions.db"))?,
+            packs: packs.iter().map(|(_, size)| size).sum(),
+            index: folder_size(&self.home.store.join("index"), |_| true)?,
+            n_packs: packs.len() as u64,
+            reclaimable,
+            sessions: self.session_use()?,
+        })
+    }
+
+    /// What each session alone keeps in the store.
+    fn session_use(&self) -> Result<Vec<SessionUse>> {
+        let sessions = self.journal.sessions(&SessionFilter::default())?;
+        let index = self.index();
+        let objects = self.objects(&index);
+        // `None` stands for an object that several sessions need.
+        let mut owners: HashMap<ObjectId, Option<SessionId>> = HashMap::new();
+        for session in &sessions {
+            let mut live = Live::default();
+            let filter =
+                CheckpointFilter { session: Some(session.id), ..CheckpointFilter::default() };
+            for kept in self.journal.checkpoints(&filter)? {
+                mark_checkpoint(&mut live, &objects, &kept.taken)?;
+            }
+            for id in live.ids() {
+                owners.entry(*id).and_modify(|owner| *owner = None).or_insert(Some(session.id));
+            }
+        }
+        let mut own_bytes: HashMap<SessionId, u64> = HashMap::new();
+        for (pack, size_bytes) in self.journal.packs()? {
+            let mut lengths = Vec::new();
+            each_object(&objects, pack, |object, _, _| {
+                lengths.push((object.id, u64::from(object.length)));
+            })?;
+            let total: u64 = lengths.iter().map(|(_, length)| length).sum();
+            for (id, length) in lengths {
+                if let Some(Some(owner)) = owners.get(&id) {
+                    *own_bytes.entry(*owner).or_default() += size_bytes * length / total.max(1);
+                }
+            }
+        }
+        let mut usage = Vec::new();
+        for session in sessions {
+            let n_checkpoints = self.journal.n_checkpoints(session.id)?;
+            let own_bytes = own_bytes.get(&session.id).copied().unwrap_or(0);
+            usage.push(SessionUse { session, n_checkpoints, own_bytes });
+        }
+        Ok(usage)
+    }
+}
+
+fn count(trees: &Trees<'_>, last: &Checkpoint, now: &ObjectId) -> Result<Changes> {
+    let mut changes = Changes::default();
+    for change in diff(trees, &last.tree, now, &Filter::default())?
+        .iter()
+        .filter(|change| change.is_covered())
+    {
+        let is_file = |entry: &Option<Entry>| {
+            entry.is_some_and(|entry| !entry.is_gap() && !entry.is_folder())
+        };
+        match (is_file(&change.before), is_file(&change.after)) {
+            (false, true) => changes.n_new += 1,
+            (true, false) => changes.n_deleted += 1,
+            (true, true) => changes.n_modified += 1,
+            (false, false) => {}
+        }
+    }
+    Ok(changes)
+}
+
+fn folder_size(folder: &std::path::Path, counts: impl Fn(&str) -> bool) -> Result<u64> {
+    let mut total = 0;
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Ok(0);
+    };
+    for entry in entries {
+        let entry = entry.map_err(Error::io(folder))?;
+        if counts(&entry.file_name().to_string_lossy()) {
+            total += entry.metadata().map_or(0, |meta| meta.len());
+        }
+    }
+    Ok(total)
+}

@@ -1,0 +1,219 @@
+//! Giving space back: let go what retention says, mark what is still needed, replace packs.
+
+use std::fs;
+
+use bivouac_core::checkpoint::Checkpoint;
+use bivouac_core::event::CheckpointTaken;
+use bivouac_core::id::{ObjectId, PackId};
+use bivouac_journal::query::{CheckpointFilter, SessionFilter};
+use bivouac_snapshot::objects::Objects;
+use bivouac_snapshot::sweep::{Live, PackUse, plan_sweep, rewrite, survey};
+
+use crate::lock::{Hold, Lock};
+use crate::open::pack_row;
+use crate::{Engine, Error, Result};
+
+/// What a sweep did, or would do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SweepReport {
+    pub n_expired: u64,
+    pub n_packs_before: u64,
+    pub n_packs_after: u64,
+    pub bytes_before: u64,
+    pub bytes_after: u64,
+}
+
+impl Engine {
+    /// Applies retention everywhere, then sweeps.
+    pub fn gc(&mut self) -> Result<SweepReport> {
+        let mut n_expired = self.expire_old()?;
+        for session in self.journal.sessions(&SessionFilter::default())? {
+            let n_before = self.journal.n_checkpoints(session.id)?;
+            self.thin_session(session.id)?;
+            n_expired += n_before - self.journal.n_checkpoints(session.id)?;
+        }
+        let mut report = self.sweep_packs()?;
+        report.n_expired = n_expired;
+        let stamp = self.home.sweep_stamp();
+        fs::write(&stamp, b"").map_err(Error::io(&stamp))?;
+        Ok(report)
+    }
+
+    /// What a sweep would give back, without doing it.
+    pub fn gc_preview(&self) -> Result<SweepReport> {
+        let _store_lock = self.use_store()?;
+        let usage = self.survey_all(&self.mark_all()?)?;
+        let bytes_before = usage.iter().map(|it| it.size_bytes).sum();
+        let groups = plan_sweep(&usage);
+        let freed: u64 = groups.iter().flatten().map(|it| it.reclaimable()).sum();
+        let n_replaced: usize = groups.iter().map(Vec::len).sum();
+        let n_new = groups.iter().filter(|group| group.iter().any(|it| it.live_bytes > 0)).count();
+        Ok(SweepReport {
+            n_expired: 0,
+            n_packs_before: usage.len() as u64,
+            n_packs_after: (usage.len() - n_replaced + n_new) as u64,
+            bytes_before,
+            bytes_after: bytes_before - freed,
+        })
+    }
+
+    /// Replaces packs that hold little or nothing of what is needed.
+    pub(crate) fn sweep_packs(&mut self) -> Result<SweepReport> {
+        let packs_before = self.journal.packs()?;
+        let marked_until = self.journal.last_sequence()?;
+        let (live, usage) = {
+            let _store_lock = self.use_store()?;
+            let live = self.mark_all()?;
+            let usage = self.survey_all(&live)?;
+            (live, usage)
+        };
+        let mut sweep = Sweep { live, marked_until };
+        self.progress.begin("Sweeping packs", usage.len() as u64);
+        for group in plan_sweep(&usage) {
+            self.replace(&group, &mut sweep)?;
+        }
+        self.progress.end();
+        self.remove_leftovers()?;
+        let packs_after = self.journal.packs()?;
+        Ok(SweepReport {
+            n_expired: 0,
+            n_packs_before: packs_before.len() as u64,
+            n_packs_after: packs_after.len() as u64,
+            bytes_before: packs_before.iter().map(|(_, size)| size).sum(),
+            bytes_after: packs_after.iter().map(|(_, size)| size).sum(),
+        })
+    }
+
+    /// Writes what is needed of some packs anew, then, alone with the store, checks once more that nothing
+    /// came to need the rest, and lets the old packs go.
+    fn replace(&mut self, group: &[&PackUse], sweep: &mut Sweep) -> Result<()> {
+        let new = {
+            let _store_lock = self.use_store()?;
+            let index = self.index();
+            let objects = self.objects(&index);
+            rewrite(
+                &objects,
+                group,
+                &sweep.live,
+                PackId::new(self.clock.new_id()),
+                self.progress.as_ref(),
+            )?
+        };
+        let new = new.as_ref().map(pack_row);
+        let _alone = Lock::wait(&self.home.store_lock(), Hold::Alone, "using the store")?;
+        self.mark_since(sweep)?;
+        let is_needed_again =
+            group.iter().flat_map(|pack| &pack.dead).any(|id| sweep.live.contains(id));
+        let moved_meanwhile = !self.still_there(group)?;
+        if is_needed_again || moved_meanwhile {
+            if let Some(new) = new {
+                let path = self.packs.path(new.id);
+                fs::remove_file(&path).map_err(Error::io(path))?;
+            }
+            return Ok(());
+        }
+        let old: Vec<PackId> = group.iter().map(|pack| pack.id).collect();
+        let dead: Vec<ObjectId> = group.iter().flat_map(|pack| &pack.dead).copied().collect();
+        self.journal.replace_packs(&old, new.as_ref(), &dead)?;
+        self.packs.forget_open();
+        for id in old {
+            let path = self.packs.path(id);
+            fs::remove_file(&path).map_err(Error::io(path))?;
+        }
+        Ok(())
+    }
+
+    /// Another sweep may have replaced the same packs.
+    fn still_there(&self, group: &[&PackUse]) -> Result<bool> {
+        let known = self.journal.packs()?;
+        Ok(group.iter().all(|pack| known.iter().any(|(id, _)| *id == pack.id)))
+    }
+
+    /// Everything that living checkpoints and operations need.
+    pub(crate) fn mark_all(&self) -> Result<Live> {
+        let index = self.index();
+        let objects = self.objects(&index);
+        let mut live = Live::default();
+        for kept in self.journal.checkpoints(&CheckpointFilter::default())? {
+            mark_checkpoint(&mut live, &objects, &kept.taken)?;
+        }
+        for plan in self.journal.living_plans()? {
+            live.mark(plan);
+        }
+        Ok(live)
+    }
+
+    /// What came since the marking began.
+    fn mark_since(&self, sweep: &mut Sweep) -> Result<()> {
+        let last = self.journal.last_sequence()?;
+        if last == sweep.marked_until {
+            return Ok(());
+        }
+        let index = self.index();
+        let objects = self.objects(&index);
+        for kept in self.journal.checkpoints(&CheckpointFilter::default())? {
+            if kept.sequence > sweep.marked_until {
+                mark_checkpoint(&mut sweep.live, &objects, &kept.taken)?;
+            }
+        }
+        for plan in self.journal.living_plans()? {
+            sweep.live.mark(plan);
+        }
+        sweep.marked_until = last;
+        Ok(())
+    }
+
+    fn survey_all(&self, live: &Live) -> Result<Vec<PackUse>> {
+        let index = self.index();
+        let objects = self.objects(&index);
+        let mut usage = Vec::new();
+        for (id, _) in self.journal.packs()? {
+            usage.push(survey(&objects, id, live)?);
+        }
+        Ok(usage)
+    }
+
+    /// Alone with the store, a pack that is not in the index was never acknowledged. One that holds a
+    /// checkpoint the journal has never heard of is left for `reconcile` all the same.
+    fn remove_leftovers(&mut self) -> Result<()> {
+        let _alone = Lock::wait(&self.home.store_lock(), Hold::Alone, "using the store")?;
+        let known: Vec<PackId> = self.journal.packs()?.into_iter().map(|(id, _)| id).collect();
+        for id in self.packs.list()?.into_iter().filter(|id| !known.contains(id)) {
+            let unheard_of = self.unheard_of(id)?;
+            let path = self.packs.path(id);
+            if unheard_of {
+                self.notices.push(format!(
+                    "{} holds a checkpoint the journal does not know; `biv reconcile` takes it in",
+                    path.display()
+                ));
+            } else {
+                fs::remove_file(&path).map_err(Error::io(path))?;
+            }
+        }
+        for entry in fs::read_dir(self.home.packs()).map_err(Error::io(self.home.packs()))? {
+            let path = entry.map_err(Error::io(self.home.packs()))?.path();
+            if path.extension() == Some("tmp".as_ref()) {
+                fs::remove_file(&path).map_err(Error::io(path))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Sweep {
+    live: Live,
+    marked_until: i64,
+}
+
+pub(crate) fn mark_checkpoint(
+    live: &mut Live,
+    objects: &Objects<'_>,
+    taken: &CheckpointTaken,
+) -> Result<()> {
+    let Checkpoint { tree, git, .. } = &taken.checkpoint;
+    live.mark(taken.manifest);
+    if let Some(git) = git {
+        live.mark(git.facts);
+    }
+    Ok(live.mark_tree(objects, tree)?)
+}

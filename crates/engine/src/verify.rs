@@ -1,0 +1,133 @@
+//! Is everything as it was written? Reads every byte of the store and says what is not.
+
+use std::collections::HashSet;
+
+use bivouac_core::checkpoint::Checkpoint;
+use bivouac_core::id::{ObjectId, PackId};
+use bivouac_journal::query::CheckpointFilter;
+use bivouac_journal::read::BrokenEvent;
+use bivouac_snapshot::objects::{Catalog, Objects, PackScan, Place};
+use bivouac_snapshot::verify::{Loss, Verifier};
+
+use crate::{Engine, Result};
+
+#[derive(Debug, Default)]
+pub struct VerifyReport {
+    pub n_events: u64,
+    pub n_packs: u64,
+    pub n_objects: u64,
+    pub n_checkpoints: u64,
+    pub broken_events: Vec<BrokenEvent>,
+    /// Tables that are not what the events say.
+    pub drifted_tables: Vec<&'static str>,
+    /// What SQLite says about its own file.
+    pub database_faults: Vec<String>,
+    /// Packs and blocks that cannot be read.
+    pub damage: Vec<String>,
+    /// Objects the index looks for in the wrong place, or that are gone.
+    pub n_misplaced: u64,
+    /// Packs the index does not know.
+    pub unknown_packs: Vec<PackId>,
+    pub affected: Vec<Affected>,
+}
+
+/// A checkpoint that cannot be restored whole.
+#[derive(Debug)]
+pub struct Affected {
+    pub checkpoint: Checkpoint,
+    pub losses: Vec<Loss>,
+}
+
+impl VerifyReport {
+    /// Packs that were never acknowledged are litter, not damage.
+    pub fn is_sound(&self) -> bool {
+        self.broken_events.is_empty()
+            && self.drifted_tables.is_empty()
+            && self.database_faults.is_empty()
+            && self.damage.is_empty()
+            && self.n_misplaced == 0
+            && self.affected.is_empty()
+    }
+}
+
+impl Engine {
+    pub fn verify(&self) -> Result<VerifyReport> {
+        let _store_lock = self.use_store()?;
+        let mut report = VerifyReport {
+            n_events: self.journal.n_events()?,
+            broken_events: self.journal.broken_events()?,
+            drifted_tables: self.journal.drifted_tables()?,
+            database_faults: self.journal.integrity()?,
+            ..VerifyReport::default()
+        };
+        if !self.packs.folder().exists() {
+            return Ok(report);
+        }
+        let scan = PackScan::read(&self.packs, self.progress.as_ref())?;
+        report.n_packs = scan.n_packs as u64;
+        report.n_objects = scan.places().len() as u64;
+        report.damage = scan.damage.iter().map(ToString::to_string).collect();
+        self.check_index(&scan, &mut report)?;
+        self.check_checkpoints(&scan, &mut report)?;
+        Ok(report)
+    }
+
+    /// Does the index find what the packs hold?
+    fn check_index(&self, scan: &PackScan, report: &mut VerifyReport) -> Result<()> {
+        let known: HashSet<PackId> = self.journal.packs()?.into_iter().map(|(id, _)| id).collect();
+        for (id, size_bytes) in self.journal.packs()? {
+            let size = std::fs::metadata(self.packs.path(id)).map(|meta| meta.len());
+            if size.ok() != Some(size_bytes)
+                && !report.damage.iter().any(|line| line.contains(&id.to_string()))
+            {
+                report.damage.push(format!(
+                    "pack `{}` is not {size_bytes} bytes long",
+                    self.packs.path(id).display()
+                ));
+            }
+        }
+        report.unknown_packs =
+            self.packs.list()?.into_iter().filter(|id| !known.contains(id)).collect();
+        for (id, (pack, offset)) in self.journal.objects()? {
+            report.n_misplaced += u64::from(!scan.holds(&id, Place { pack, offset }));
+        }
+        Ok(())
+    }
+
+    /// Which checkpoints need something that is not there?
+    fn check_checkpoints(&self, scan: &PackScan, report: &mut VerifyReport) -> Result<()> {
+        let index = self.index();
+        let sound = Sound { scan, index: &index };
+        let objects = Objects::new(&self.packs, &sound);
+        let mut verifier = Verifier::default();
+        let checkpoints = self.journal.checkpoints(&CheckpointFilter::default())?;
+        report.n_checkpoints = checkpoints.len() as u64;
+        for kept in checkpoints {
+            let checkpoint = kept.taken.checkpoint;
+            let mut losses = verifier.losses(&objects, &checkpoint.tree)?;
+            let others = [Some(kept.taken.manifest), checkpoint.git.as_ref().map(|git| git.facts)];
+            for id in others.into_iter().flatten() {
+                if !objects.contains(&id)? {
+                    losses.push(Loss { path: None, object: id });
+                }
+            }
+            if !losses.is_empty() {
+                report.affected.push(Affected { checkpoint, losses });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Objects that the index finds and the packs really hold, whole.
+struct Sound<'s> {
+    scan: &'s PackScan,
+    index: &'s dyn Catalog,
+}
+
+impl Catalog for Sound<'_> {
+    fn locate(&self, id: &ObjectId) -> bivouac_snapshot::Result<Option<Place>> {
+        let place = self.index.locate(id)?;
+        Ok(place.filter(|place| self.scan.holds(id, *place)))
+    }
+}
