@@ -1,0 +1,133 @@
+//! `biv checkpoint create` and `save`
+
+use std::path::PathBuf;
+
+use bivouac_core::checkpoint::{State, Trigger};
+use bivouac_core::text::{Name, Note};
+use bivouac_engine::Engine;
+use bivouac_engine::save::{SaveReport, SaveRequest, Saved};
+use owo_colors::OwoColorize;
+
+use crate::cli::{Error, complete};
+use crate::contract;
+use crate::report::Exit;
+use crate::ui::{Ui, looks};
+
+/// Save a checkpoint of this workspace
+///
+/// Goes into the session named, else the one active here, else a new one.
+#[derive(Debug, clap::Args)]
+pub struct CreateArgs {
+    /// The session it belongs to: its id, handle, name or `latest`
+    #[arg(add = complete::sessions())]
+    session: Option<String>,
+    /// Why this moment is worth keeping
+    #[arg(short, long, value_name = "TEXT")]
+    message: Option<Note>,
+    /// A name to find it by, used once in a session
+    #[arg(long)]
+    name: Option<Name>,
+    /// JSON to keep with it, or `@FILE`
+    #[arg(long, value_name = "JSON|@FILE")]
+    state: Option<String>,
+    /// What caused it; an automatic one is skipped when nothing changed
+    #[arg(long, default_value = "manual")]
+    trigger: Trigger,
+}
+
+/// Save a checkpoint under a label
+#[derive(Debug, clap::Args)]
+pub struct SaveArgs {
+    /// A name to find it by, used once in a session
+    label: Option<Name>,
+    /// Why this moment is worth keeping
+    #[arg(short, long, value_name = "TEXT")]
+    message: Option<Note>,
+    /// The session it belongs to
+    #[arg(long, add = complete::sessions())]
+    session: Option<String>,
+}
+
+pub fn run(args: &CreateArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
+    let state = args.state.as_deref().map(read_state).transpose()?;
+    let request = SaveRequest {
+        trigger: args.trigger,
+        name: args.name.clone(),
+        message: args.message.clone(),
+        state,
+    };
+    tell(engine.save(args.session.as_deref(), request)?, ui)
+}
+
+pub fn run_save(args: &SaveArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
+    let request = SaveRequest {
+        name: args.label.clone(),
+        message: args.message.clone(),
+        ..SaveRequest::new(Trigger::Manual)
+    };
+    tell(engine.save(args.session.as_deref(), request)?, ui)
+}
+
+fn read_state(text: &str) -> Result<State, Error> {
+    let text = match text.strip_prefix('@') {
+        Some(file) => {
+            let path = PathBuf::from(file);
+            std::fs::read_to_string(&path).map_err(|source| Error::BadFile { path, source })?
+        }
+        None => text.to_owned(),
+    };
+    Ok(text.parse::<State>().map_err(bivouac_engine::Error::from)?)
+}
+
+fn tell(saved: Saved, ui: &mut Ui) -> Result<Exit, Error> {
+    match saved {
+        Saved::Taken(report) => {
+            tell_taken(&report, ui)?;
+            ui.data(&contract::Saved {
+                checkpoint: contract::Checkpoint::new(&report.checkpoint, false),
+                session: contract::Session::from(&report.session),
+                changed: report.n_changed,
+                stored_bytes: report.stored_bytes,
+            })?;
+        }
+        Saved::Skipped { session, why } => {
+            ui.say(format_args!("No checkpoint needed: {why}"))?;
+            ui.data(&contract::NotSaved {
+                skipped: true,
+                reason: why,
+                session: contract::Session::from(&*session),
+            })?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn tell_taken(report: &SaveReport, ui: &mut Ui) -> Result<(), Error> {
+    let checkpoint = &report.checkpoint;
+    let changed = match report.n_changed {
+        Some(0) => ", nothing changed".to_owned(),
+        Some(n_changed) => format!(", {n_changed} changed"),
+        None => String::new(),
+    };
+    ui.say(format_args!(
+        "Saved checkpoint {} of {}: {} files{changed}",
+        checkpoint.handle.style(looks::handle()),
+        report.session.handle,
+        checkpoint.coverage.n_files
+    ))?;
+    let surprising: Vec<String> = checkpoint
+        .coverage
+        .gaps
+        .iter()
+        .filter(|(gap, _)| gap.is_surprising())
+        .map(|(gap, count)| format!("{count} {gap}"))
+        .collect();
+    if !surprising.is_empty() {
+        let handle = &checkpoint.handle;
+        ui.note(format_args!(
+            "not covered: {}; `biv checkpoint show {handle} --coverage` lists them",
+            surprising.join(", ")
+        ));
+    }
+    Ok(())
+}

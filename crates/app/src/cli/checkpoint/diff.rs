@@ -1,0 +1,120 @@
+//! `biv checkpoint diff`
+
+use std::path::PathBuf;
+
+use bivouac_core::checkpoint::Checkpoint;
+use bivouac_core::size::Bytes;
+use bivouac_engine::Engine;
+use bivouac_engine::compare::{ChangeKind, Comparison, Detail, FileChange};
+use owo_colors::{OwoColorize, Style};
+
+use crate::cli::{Error, complete};
+use crate::contract;
+use crate::report::Exit;
+use crate::ui::{Ui, looks};
+
+/// Show what changed between two checkpoints, or since one
+#[derive(Debug, clap::Args)]
+pub struct DiffArgs {
+    /// The earlier checkpoint
+    #[arg(add = complete::checkpoints())]
+    from: String,
+    /// The later checkpoint (the workspace now if left out), then paths to look at
+    #[arg(value_name = "TO|PATH", add = complete::checkpoints())]
+    rest: Vec<PathBuf>,
+    /// Look for the checkpoints in this session first
+    #[arg(long, add = complete::sessions())]
+    session: Option<String>,
+    /// Show the changed lines
+    #[arg(long, short)]
+    patch: bool,
+}
+
+pub fn run(args: &DiffArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
+    let session = args.session.as_deref();
+    let from = engine.checkpoint(&args.from, session)?;
+    // What stands second is a checkpoint if there is such a one, else it must be a path.
+    let second = args
+        .rest
+        .first()
+        .and_then(|word| word.to_str())
+        .map(|word| engine.checkpoint(word, session));
+    let (to, paths) = match second {
+        Some(Ok(to)) => (Some(to), &args.rest[1..]),
+        Some(Err(error)) if looks_like_checkpoint(&args.rest[0]) => return Err(error.into()),
+        _ => (None, args.rest.as_slice()),
+    };
+    let paths =
+        paths.iter().map(|path| engine.path_in_workspace(path)).collect::<Result<_, _>>()?;
+    let detail = if args.patch { Detail::Patch } else { Detail::Lines };
+    let comparison = engine.compare(&from, to.as_ref(), paths, detail)?;
+    ui.data(&contract::Diff::from(&comparison))?;
+    if args.patch {
+        for patch in comparison.files.iter().filter_map(|file| file.patch.as_deref()) {
+            ui.raw(patch)?;
+        }
+        return Ok(Exit::Done);
+    }
+    say(&comparison, engine, ui)?;
+    Ok(Exit::Done)
+}
+
+fn looks_like_checkpoint(word: &std::path::Path) -> bool {
+    word.to_str().is_some_and(|word| word.starts_with("cp-") || word == "latest")
+}
+
+fn say(comparison: &Comparison, engine: &Engine, ui: &mut Ui) -> Result<(), Error> {
+    let title = "Checkpoint Comparison";
+    ui.say(title.style(looks::heading()))?;
+    ui.say("=".repeat(title.len()))?;
+    let side = |it: &Checkpoint| {
+        format!("{} ({})", it.handle, engine.clock.local(it.taken_at).strftime("%Y-%m-%d %H:%M"))
+    };
+    ui.say(format_args!("From: {}", side(&comparison.from)))?;
+    let now = || {
+        format!("workspace ({})", engine.clock.local(engine.clock.now()).strftime("%Y-%m-%d %H:%M"))
+    };
+    ui.say(format_args!("To:   {}", comparison.to.as_ref().map_or_else(now, side)))?;
+    ui.say("")?;
+    if comparison.files.is_empty() {
+        ui.say("No files changed")?;
+        return Ok(());
+    }
+    ui.say("Files Changed:".style(looks::heading()))?;
+    for file in &comparison.files {
+        let (sign, style) = sign(file.kind);
+        ui.say(format_args!("  {} {}{}", sign.style(style), file.path, about(file)))?;
+    }
+    Ok(())
+}
+
+fn sign(kind: ChangeKind) -> (&'static str, Style) {
+    match kind {
+        ChangeKind::New | ChangeKind::NewFolder | ChangeKind::Covered(_) => ("+", looks::new()),
+        ChangeKind::Deleted | ChangeKind::DeletedFolder => ("D", looks::gone()),
+        ChangeKind::Modified | ChangeKind::Mode { .. } | ChangeKind::Type => {
+            ("M", looks::changed())
+        }
+        ChangeKind::Uncovered(_) => ("?", looks::gone()),
+    }
+}
+
+fn about(file: &FileChange) -> String {
+    match file.kind {
+        ChangeKind::New => " (new)".to_owned(),
+        ChangeKind::NewFolder => "/ (new)".to_owned(),
+        ChangeKind::Deleted => String::new(),
+        ChangeKind::DeletedFolder => "/".to_owned(),
+        ChangeKind::Mode { before, after } => format!(" (mode {before:o} → {after:o})"),
+        ChangeKind::Type => " (became something else)".to_owned(),
+        ChangeKind::Uncovered(why) => format!(" (no longer covered: {why})"),
+        ChangeKind::Covered(why) => format!(" (was not covered: {why})"),
+        ChangeKind::Modified => match (file.lines, file.size_before, file.size_after) {
+            (Some(lines), _, _) => format!(" (+{}, -{})", lines.added, lines.removed),
+            (None, Some(before), Some(after)) => {
+                format!(" (binary, {} → {})", Bytes(before), Bytes(after))
+            }
+            (None, _, _) => String::new(),
+        },
+    }
+}

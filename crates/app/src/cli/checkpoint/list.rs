@@ -1,0 +1,90 @@
+//! `biv checkpoint list`
+
+use std::collections::HashMap;
+
+use bivouac_core::checkpoint::Trigger;
+use bivouac_core::id::SessionId;
+use bivouac_core::time::{Age, Timestamp};
+use bivouac_engine::Engine;
+use bivouac_journal::query::{CheckpointFilter, KeptCheckpoint, SessionFilter};
+
+use crate::cli::{Error, complete};
+use crate::contract;
+use crate::report::Exit;
+use crate::ui::{Cell, Table, Ui, looks};
+
+/// List the checkpoints of this workspace, oldest first
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    /// Only those of this session
+    #[arg(long, add = complete::sessions())]
+    session: Option<String>,
+    /// Only those older than this, such as 7d or 12h
+    #[arg(long, value_name = "AGE")]
+    older_than: Option<Age>,
+    /// Only those with this cause
+    #[arg(long)]
+    trigger: Option<Trigger>,
+    /// Those of all workspaces
+    #[arg(long, short)]
+    all: bool,
+    /// Newest first
+    #[arg(long)]
+    reverse: bool,
+}
+
+pub fn run(args: &ListArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
+    let session = args.session.as_deref().map(|word| engine.session(Some(word))).transpose()?;
+    let is_everywhere = args.all || session.is_some();
+    let filter = CheckpointFilter {
+        session: session.map(|session| session.id),
+        workspace: if is_everywhere { None } else { Some(engine.home.workspace_path()) },
+        taken_before: args
+            .older_than
+            .map(|age| Timestamp::new(engine.clock.now().jiff() - age.duration())),
+        trigger: args.trigger,
+    };
+    let mut checkpoints = engine.checkpoints(&filter)?;
+    if args.reverse {
+        checkpoints.reverse();
+    }
+    ui.data(&checkpoints.iter().map(contract::Checkpoint::from).collect::<Vec<_>>())?;
+    if checkpoints.is_empty() {
+        ui.say("No checkpoints found. Run `biv checkpoint create` to create one.")?;
+        return Ok(Exit::Done);
+    }
+    let sessions = engine.sessions(&SessionFilter::default())?;
+    let handles =
+        sessions.into_iter().map(|session| (session.id, session.handle.to_string())).collect();
+    ui.say(table(&checkpoints, &handles, engine))?;
+    Ok(Exit::Done)
+}
+
+fn table(
+    checkpoints: &[KeptCheckpoint],
+    sessions: &HashMap<SessionId, String>,
+    engine: &Engine,
+) -> Table {
+    let mut table =
+        Table::new([("ID", 15), ("Session", 19), ("Trigger", 9), ("Created", 16), ("Message", 0)]);
+    for kept in checkpoints {
+        let checkpoint = &kept.taken.checkpoint;
+        table.row([
+            Cell::styled(&checkpoint.handle, looks::handle()),
+            Cell::new(sessions.get(&checkpoint.session_id).map_or("", String::as_str)),
+            Cell::new(checkpoint.trigger),
+            Cell::new(engine.clock.local(checkpoint.taken_at).strftime("%Y-%m-%d %H:%M")),
+            Cell::new(about(kept)),
+        ]);
+    }
+    table
+}
+
+/// The name and the first line of the message.
+fn about(kept: &KeptCheckpoint) -> String {
+    let checkpoint = &kept.taken.checkpoint;
+    let pinned = if kept.is_pinned { Some("(pinned)".to_owned()) } else { None };
+    let name = checkpoint.name.as_ref().map(|name| format!("[{name}]"));
+    let message = checkpoint.message.as_ref().map(|message| message.headline());
+    [pinned, name, message].into_iter().flatten().collect::<Vec<_>>().join(" ")
+}

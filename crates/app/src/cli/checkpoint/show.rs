@@ -1,0 +1,163 @@
+//! `biv checkpoint show`
+
+use bivouac_core::git::GitFacts;
+use bivouac_core::path::RelPath;
+use bivouac_core::size::Bytes;
+use bivouac_engine::Engine;
+use bivouac_journal::query::KeptCheckpoint;
+use bivouac_snapshot::tree::Entry;
+use owo_colors::OwoColorize;
+
+use crate::cli::Error;
+use crate::cli::checkpoint::Which;
+use crate::cli::status::coverage_line;
+use crate::contract::{self, CheckpointDetails, octal};
+use crate::report::Exit;
+use crate::ui::{Ui, looks};
+
+/// Show one checkpoint
+#[derive(Debug, clap::Args)]
+pub struct ShowArgs {
+    #[command(flatten)]
+    which: Which,
+    /// List every file it holds
+    #[arg(long)]
+    files: bool,
+    /// List everything it does not hold, and why
+    #[arg(long)]
+    coverage: bool,
+}
+
+pub fn run(args: &ShowArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
+    let kept = engine.checkpoint(&args.which.checkpoint, args.which.session.as_deref())?;
+    let session = engine.session(Some(&kept.taken.checkpoint.session_id.to_string()))?;
+    let git = engine.git_facts(&kept)?;
+    let entries = if args.files || args.coverage { engine.files_of(&kept)? } else { Vec::new() };
+    say_facts(&kept, &session, git.as_ref(), engine, ui)?;
+    if args.files {
+        ui.say("\nFiles:".style(looks::heading()))?;
+        for (path, entry) in entries.iter().filter(|(_, entry)| !entry.is_gap()) {
+            ui.say(format_args!("  {}", file_line(path, entry)))?;
+        }
+    }
+    if args.coverage {
+        ui.say("\nNot covered:".style(looks::heading()))?;
+        for (path, entry) in &entries {
+            if let Entry::Gap { why, is_folder } = entry {
+                ui.say(format_args!("  {path}{} ({why})", if *is_folder { "/" } else { "" }))?;
+            }
+        }
+    }
+    ui.data(&CheckpointDetails {
+        checkpoint: contract::Checkpoint::from(&kept),
+        session: contract::Session::from(&session),
+        git,
+        files: args
+            .files
+            .then(|| entries.iter().filter_map(|(path, entry)| file(path, entry)).collect()),
+        not_covered: args
+            .coverage
+            .then(|| entries.iter().filter_map(|(path, entry)| not_covered(path, entry)).collect()),
+    })?;
+    Ok(Exit::Done)
+}
+
+fn say_facts(
+    kept: &KeptCheckpoint,
+    session: &bivouac_core::session::Session,
+    git: Option<&GitFacts>,
+    engine: &Engine,
+    ui: &mut Ui,
+) -> Result<(), Error> {
+    let checkpoint = &kept.taken.checkpoint;
+    let pinned = if kept.is_pinned { " (pinned)" } else { "" };
+    ui.say(format_args!("Checkpoint {}{pinned}", checkpoint.handle.style(looks::handle())))?;
+    let mut line = |title: &str, text: String| ui.say(format_args!("  {title:10} {text}"));
+    line("Id", checkpoint.id.to_string())?;
+    line("Session", format!("{} ({})", session.handle, session.title()))?;
+    line("Trigger", checkpoint.trigger.to_string())?;
+    line(
+        "Created",
+        engine.clock.local(checkpoint.taken_at).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+    )?;
+    if let Some(name) = &checkpoint.name {
+        line("Name", name.to_string())?;
+    }
+    if let Some(message) = &checkpoint.message {
+        line("Message", message.to_string())?;
+    }
+    line("By", bivouac_core::text::printable(&checkpoint.by))?;
+    line("Coverage", coverage_line(&checkpoint.coverage))?;
+    if let Some(git) = git {
+        for (title, text) in git_lines(git) {
+            line(title, text)?;
+        }
+    }
+    if let Some(state) = &checkpoint.state {
+        line("State", bivouac_core::text::printable(state.as_json()))?;
+    }
+    Ok(())
+}
+
+fn git_lines(git: &GitFacts) -> Vec<(&'static str, String)> {
+    let printable = bivouac_core::text::printable;
+    let head = git.head.as_deref().map_or("no commit yet", |head| &head[..head.len().min(12)]);
+    let branch = git.branch.as_deref().map_or("(detached)".to_owned(), printable);
+    let mut lines = vec![("Git", format!("{branch} at {head}"))];
+    if let Some(upstream) = &git.upstream {
+        let count = |count: Option<u64>| count.map_or("?".to_owned(), |count| count.to_string());
+        let (ahead, behind) = (count(upstream.ahead), count(upstream.behind));
+        lines.push((
+            "",
+            format!("upstream {}: {ahead} ahead, {behind} behind", printable(&upstream.name)),
+        ));
+    }
+    let (staged, unstaged, untracked) = (git.staged.len(), git.unstaged.len(), git.untracked.len());
+    lines.push(("", format!("{staged} staged, {unstaged} unstaged, {untracked} untracked")));
+    if !git.conflicted.is_empty() {
+        lines.push(("", format!("{} in conflict", git.conflicted.len())));
+    }
+    if let Some(what) = git.in_progress {
+        let what = serde_json::to_string(&what).unwrap_or_default();
+        lines.push(("", format!("a {} is in progress", what.trim_matches('"'))));
+    }
+    if !git.stashes.is_empty() {
+        lines.push(("", format!("{} stashed", git.stashes.len())));
+    }
+    if git.worktrees.len() > 1 {
+        lines.push(("", format!("{} work trees", git.worktrees.len())));
+    }
+    if !git.submodules.is_empty() {
+        lines.push(("", format!("{} submodules", git.submodules.len())));
+    }
+    lines.extend(git.unread.iter().map(|line| ("", format!("not read: {line}"))));
+    lines
+}
+
+fn file_line(path: &RelPath, entry: &Entry) -> String {
+    match entry {
+        Entry::File(file) => format!("{:o} {:>8} {path}", file.mode, Bytes(file.size).to_string()),
+        Entry::Link(_) => format!("link         {path}"),
+        Entry::Folder { mode, .. } => format!("{mode:o}          {path}/"),
+        Entry::Gap { .. } => String::new(),
+    }
+}
+
+fn file(path: &RelPath, entry: &Entry) -> Option<contract::File> {
+    let (kind, mode, size_bytes) = match entry {
+        Entry::File(file) => ("file", Some(octal(file.mode)), Some(file.size)),
+        Entry::Link(_) => ("link", None, None),
+        Entry::Folder { mode, .. } => ("folder", Some(octal(*mode)), None),
+        Entry::Gap { .. } => return None,
+    };
+    Some(contract::File { path: contract::path(path.as_bytes()), kind, mode, size_bytes })
+}
+
+fn not_covered(path: &RelPath, entry: &Entry) -> Option<contract::NotCovered> {
+    match entry {
+        Entry::Gap { why, .. } => {
+            Some(contract::NotCovered { path: contract::path(path.as_bytes()), reason: *why })
+        }
+        Entry::File(_) | Entry::Link(_) | Entry::Folder { .. } => None,
+    }
+}

@@ -1,0 +1,189 @@
+//! The command line: one file per command. A command is its help and one function.
+
+pub mod checkpoint;
+pub mod complete;
+pub mod completions;
+pub mod config;
+pub mod du;
+pub mod gc;
+pub mod init;
+pub mod reconcile;
+pub mod restoring;
+pub mod session;
+pub mod status;
+pub mod undo;
+pub mod verify;
+
+use std::io;
+use std::path::PathBuf;
+
+use bivouac_engine::Engine;
+use bivouac_engine::home::Wishes;
+use bivouac_engine::open::Need;
+use clap::{Args, Parser, Subcommand};
+
+use crate::report::Exit;
+use crate::ui::{Form, Ui};
+
+/// Let any AI coding agent stop anywhere and go on as if it had never left
+///
+/// Bivouac checkpoints a session as a whole, shows what changed between two checkpoints, rolls back
+/// and takes that back again. Nothing is ever lost: before it changes a file, it saves it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "biv",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// Print one JSON document on stdout
+    #[arg(long, global = true)]
+    json: bool,
+    /// Work in this folder instead of the current one
+    #[arg(short = 'C', long, value_name = "DIR", global = true)]
+    workspace: Option<PathBuf>,
+    /// Keep checkpoints in this folder
+    #[arg(long, value_name = "DIR", global = true)]
+    store: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Init(init::InitArgs),
+    #[command(subcommand)]
+    Session(session::SessionCommand),
+    #[command(subcommand, visible_alias = "cp")]
+    Checkpoint(checkpoint::CheckpointCommand),
+    Undo(undo::UndoArgs),
+    Redo(undo::RedoArgs),
+    Status(status::StatusArgs),
+    Verify(verify::VerifyArgs),
+    Reconcile(reconcile::ReconcileArgs),
+    Gc(gc::GcArgs),
+    Du(du::DuArgs),
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    Completions(completions::CompletionsArgs),
+}
+
+impl Cli {
+    pub fn ui(&self) -> Ui {
+        Ui::new(if self.common.json { Form::Json } else { Form::Text })
+    }
+
+    pub fn run(self, ui: &mut Ui) -> Result<Exit, Error> {
+        let wishes = Wishes { workspace: self.common.workspace, store: self.common.store };
+        match &self.command {
+            // These look after their own store, or need none.
+            Command::Init(args) => init::run(args, &wishes, ui),
+            Command::Reconcile(args) => reconcile::run(args, &wishes, ui),
+            Command::Config(command) => config::run(command, &wishes, ui),
+            Command::Completions(args) => completions::run(args, ui),
+            command => {
+                let mut engine = open(&wishes, command.need(), ui)?;
+                let result = command.run(&mut engine, ui);
+                say_notices(&mut engine, ui);
+                result
+            }
+        }
+    }
+}
+
+impl Command {
+    fn need(&self) -> Need {
+        match self {
+            Self::Session(command) => command.need(),
+            Self::Checkpoint(command) => command.need(),
+            Self::Undo(_) | Self::Redo(_) | Self::Gc(_) => Need::Write,
+            Self::Status(_) | Self::Verify(_) | Self::Du(_) => Need::Read,
+            Self::Init(_) | Self::Reconcile(_) | Self::Config(_) | Self::Completions(_) => {
+                Need::Read
+            }
+        }
+    }
+
+    fn run(&self, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
+        match self {
+            Self::Session(command) => command.run(engine, ui),
+            Self::Checkpoint(command) => command.run(engine, ui),
+            Self::Undo(args) => undo::run_undo(args, engine, ui),
+            Self::Redo(args) => undo::run_redo(args, engine, ui),
+            Self::Status(args) => status::run(args, engine, ui),
+            Self::Verify(args) => verify::run(args, engine, ui),
+            Self::Gc(args) => gc::run(args, engine, ui),
+            Self::Du(args) => du::run(args, engine, ui),
+            Self::Init(_) | Self::Reconcile(_) | Self::Config(_) | Self::Completions(_) => {
+                unreachable!("these were run without an engine")
+            }
+        }
+    }
+}
+
+fn open(wishes: &Wishes, need: Need, ui: &mut Ui) -> Result<Engine, Error> {
+    let mut engine = Engine::open(wishes, need, ui.progress())?;
+    say_notices(&mut engine, ui);
+    Ok(engine)
+}
+
+fn say_notices(engine: &mut Engine, ui: &mut Ui) {
+    for notice in engine.take_notices() {
+        ui.note(notice);
+    }
+}
+
+/// What a command can fail with, beyond what the engine says.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Engine(#[from] bivouac_engine::Error),
+    #[error("could not write the answer")]
+    Output(#[from] io::Error),
+    #[error("{what} needs a confirmation, and there is no terminal to ask on")]
+    NeedsYes { what: &'static str },
+    #[error("{what} was not confirmed, so nothing was changed")]
+    Declined { what: &'static str },
+    #[error("could not read `{}`", path.display())]
+    BadFile { path: PathBuf, source: io::Error },
+    #[error("damage was found")]
+    Damaged,
+    #[error("`{shell}` is not a shell we know")]
+    UnknownShell { shell: String, known: String },
+    #[error("`{}` is already there", path.display())]
+    AlreadyThere { path: PathBuf },
+}
+
+impl Error {
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Engine(cause) => cause.hint(),
+            Self::NeedsYes { .. } => Some("look at it with `--dry-run`, then pass `--yes`".to_owned()),
+            Self::Damaged => {
+                Some("`biv reconcile` brings back what can be; damaged files are kept aside, never deleted".to_owned())
+            }
+            Self::UnknownShell { known, .. } => Some(format!("the shells are {known}")),
+            Self::Output(_) | Self::Declined { .. } | Self::BadFile { .. } | Self::AlreadyThere { .. } => None,
+        }
+    }
+
+    /// Whoever read our output has seen enough.
+    pub fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::NeedsYes { .. } | Self::UnknownShell { .. } => Exit::Usage,
+            _ => Exit::Failed,
+        }
+    }
+}

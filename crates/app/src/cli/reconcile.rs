@@ -1,0 +1,54 @@
+//! `biv reconcile`: bring back what can be.
+
+use bivouac_engine::Engine;
+use bivouac_engine::home::Wishes;
+use serde_json::json;
+
+use crate::cli::{Error, say_notices};
+use crate::report::Exit;
+use crate::ui::Ui;
+
+/// Rebuild the tables from the events, and the journal from the packs
+///
+/// Finishes interrupted restores, rebuilds every table from the events and the object index from the
+/// packs, and takes in checkpoints that are in packs but not in the journal. A damaged journal is
+/// moved aside, never deleted.
+#[derive(Debug, clap::Args)]
+pub struct ReconcileArgs {}
+
+pub fn run(_args: &ReconcileArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, Error> {
+    let (mut engine, report) = Engine::reconcile(wishes, ui.progress())?;
+    say_notices(&mut engine, ui);
+    if let Some(path) = &report.moved_aside {
+        ui.say(format_args!("The journal was damaged and is now at {}", path.display()))?;
+        ui.say(format_args!("Read {} events from it", report.n_salvaged))?;
+    }
+    ui.say(format_args!("Rebuilt all tables from {} events", report.rebuilt.n_events))?;
+    for (table, n_rows) in &report.rebuilt.mended {
+        ui.say(format_args!("  {n_rows} rows of `{table}` were wrong"))?;
+    }
+    if report.index_rebuilt {
+        ui.say("Rebuilt the object index from the packs")?;
+    }
+    if report.n_adopted > 0 {
+        ui.say(format_args!("Took in {} checkpoints that were only in packs", report.n_adopted))?;
+    }
+    for sequence in &report.rebuilt.unusable {
+        ui.say(format_args!("Event {sequence} cannot be used"))?;
+    }
+    for line in &report.lost {
+        ui.say(format_args!("Lost: {line}"))?;
+    }
+    ui.data(&json!({
+        "events": report.rebuilt.n_events,
+        "mended": report.rebuilt.mended.iter().map(|(table, rows)| json!({ "table": table, "rows": rows })).collect::<Vec<_>>(),
+        "unusable_events": report.rebuilt.unusable,
+        "moved_aside": report.moved_aside,
+        "salvaged_events": report.n_salvaged,
+        "index_rebuilt": report.index_rebuilt,
+        "adopted_checkpoints": report.n_adopted,
+        "lost": report.lost,
+    }))?;
+    let is_whole = report.lost.is_empty() && report.rebuilt.unusable.is_empty();
+    Ok(if is_whole { Exit::Done } else { Exit::DoneInPart })
+}

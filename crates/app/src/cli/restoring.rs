@@ -1,0 +1,170 @@
+//! What rollback, undo and redo have in common: show the plan, get consent, do it, tell what was done.
+
+use bivouac_core::operation::{OperationKind, Outcome};
+use bivouac_engine::Engine;
+use bivouac_engine::rollback::RestorePlan;
+use bivouac_snapshot::plan::Step;
+use owo_colors::{OwoColorize, Style};
+
+use crate::cli::Error;
+use crate::contract;
+use crate::report::Exit;
+use crate::ui::{Ui, looks};
+
+#[derive(Debug, clap::Args)]
+pub struct Consent {
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+    /// Do it without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// Also make an entry in git's stash of what is uncommitted
+    #[arg(long)]
+    stash: bool,
+}
+
+/// Plans longer than this are cut on the screen; `--dry-run` and `--json` show all.
+const MANY: usize = 20;
+
+pub fn run(
+    plan: RestorePlan,
+    consent: &Consent,
+    engine: &mut Engine,
+    ui: &mut Ui,
+) -> Result<Exit, Error> {
+    let mut answer = contract::Restore {
+        operation: plan.kind.as_str(),
+        target: plan.target.as_ref().map(|target| contract::Checkpoint::new(target, false)),
+        dry_run: consent.dry_run,
+        steps: plan.plan.steps.iter().map(step).collect(),
+        not_covered: plan.coverage.gaps.clone(),
+        result: None,
+    };
+    if plan.plan.is_empty() && plan.plan.left_alone.is_empty() {
+        ui.say(nothing_to_do(&plan))?;
+        ui.data(&answer)?;
+        return Ok(Exit::Done);
+    }
+    let must_ask = !consent.yes && !consent.dry_run;
+    if must_ask && !ui.can_ask() {
+        return Err(Error::NeedsYes { what: verb(plan.kind) });
+    }
+    if consent.dry_run || must_ask {
+        show(&plan, if consent.dry_run { usize::MAX } else { MANY }, engine, ui)?;
+    }
+    if consent.dry_run {
+        ui.data(&answer)?;
+        return Ok(Exit::Done);
+    }
+    if must_ask && !ui.ask("Go ahead?")? {
+        return Err(Error::Declined { what: verb(plan.kind) });
+    }
+    let stash = if consent.stash { engine.stash(&plan)? } else { None };
+    let done = done(&plan);
+    let report = engine.restore(plan)?;
+    ui.say(format_args!(
+        "{done}: {} written, {} removed",
+        report.outcome.n_written, report.outcome.n_removed
+    ))?;
+    tell_left_alone(&report.outcome, ui)?;
+    ui.say(format_args!(
+        "Everything as it was before is in {}",
+        report.safety.handle.style(looks::handle())
+    ))?;
+    if let Some(commit) = &stash {
+        ui.say(format_args!("git's stash has it too, as {}", &commit[..commit.len().min(12)]))?;
+    }
+    let is_loose = report.outcome.left_alone.iter().any(|left| left.why.is_loose_end());
+    answer.result = Some(contract::RestoreResult {
+        operation_id: report.operation.to_string(),
+        safety_checkpoint: contract::Checkpoint::new(&report.safety, false),
+        written: report.outcome.n_written,
+        removed: report.outcome.n_removed,
+        left_alone: contract::left_alone(&report.outcome),
+        stash,
+    });
+    ui.data(&answer)?;
+    Ok(if is_loose { Exit::DoneInPart } else { Exit::Done })
+}
+
+fn show(plan: &RestorePlan, most: usize, engine: &Engine, ui: &mut Ui) -> Result<(), Error> {
+    let heading = match &plan.target {
+        Some(target) => {
+            let when = engine.clock.local(target.taken_at).strftime("%Y-%m-%d %H:%M");
+            format!("Rollback to {} ({when})", target.handle)
+        }
+        None => format!(
+            "Take back the last {}",
+            if plan.kind.as_str() == "undo" { "rollback" } else { "undo" }
+        ),
+    };
+    ui.say(heading.style(looks::heading()))?;
+    ui.say("")?;
+    for it in plan.plan.steps.iter().take(most) {
+        let (sign, words, style) = sign(it);
+        ui.say(format_args!("  {} {}{words}", sign.style(style), it.path))?;
+    }
+    if plan.plan.steps.len() > most {
+        ui.say(format_args!("  … and {} more", plan.plan.steps.len() - most))?;
+    }
+    for left in &plan.plan.left_alone {
+        ui.say(format_args!("  = {} (stays: {})", left.path, left.why))?;
+    }
+    let gaps: Vec<String> =
+        plan.coverage.gaps.iter().map(|(gap, count)| format!("{count} {gap}")).collect();
+    if !gaps.is_empty() {
+        ui.say(format_args!("\nNot covered and not touched: {}", gaps.join(", ")))?;
+    }
+    ui.say("Everything is saved first; `biv undo` takes it back")?;
+    Ok(())
+}
+
+fn sign(step: &Step) -> (&'static str, &'static str, Style) {
+    match (&step.before, &step.after) {
+        (None, Some(_)) => ("+", " (comes back)", looks::new()),
+        (Some(_), None) => ("D", " (born later)", looks::gone()),
+        (Some(_), Some(_)) | (None, None) => ("M", "", looks::changed()),
+    }
+}
+
+fn step(step: &Step) -> contract::Step {
+    let action = match (&step.before, &step.after) {
+        (None, Some(_)) => "create",
+        (Some(_), None) => "remove",
+        (Some(_), Some(_)) | (None, None) => "replace",
+    };
+    contract::Step { path: contract::path(step.path.as_bytes()), action }
+}
+
+fn tell_left_alone(outcome: &Outcome, ui: &mut Ui) -> Result<(), Error> {
+    for left in &outcome.left_alone {
+        ui.say(format_args!("  left alone: {} ({})", left.path, left.why))?;
+    }
+    Ok(())
+}
+
+fn nothing_to_do(plan: &RestorePlan) -> String {
+    match &plan.target {
+        Some(target) => format!("Nothing to do: the workspace already is as in {}", target.handle),
+        None => format!("Nothing to {}: the files already are as they were", plan.kind),
+    }
+}
+
+const fn verb(kind: OperationKind) -> &'static str {
+    match kind {
+        OperationKind::Rollback => "a rollback",
+        OperationKind::Undo { .. } => "an undo",
+        OperationKind::Redo { .. } => "a redo",
+    }
+}
+
+fn done(plan: &RestorePlan) -> String {
+    match (&plan.target, plan.kind) {
+        (Some(target), _) => format!("Rolled back to {}", target.handle),
+        (None, OperationKind::Redo { .. }) => "Took back the last undo".to_owned(),
+        (None, OperationKind::Undo { .. } | OperationKind::Rollback) => {
+            "Took back the last restore".to_owned()
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `biv session`: the pieces of work in a workspace.
+
+pub mod end;
+pub mod list;
+pub mod log;
+pub mod new;
+pub mod rename;
+pub mod show;
+
+use bivouac_engine::Engine;
+use bivouac_engine::open::Need;
+use clap::Subcommand;
+
+use crate::cli::Error;
+use crate::report::Exit;
+use crate::ui::Ui;
+
+/// Open, list and end sessions
+#[derive(Debug, Subcommand)]
+pub enum SessionCommand {
+    New(new::NewArgs),
+    List(list::ListArgs),
+    Show(show::ShowArgs),
+    Rename(rename::RenameArgs),
+    Pause(end::PauseArgs),
+    Resume(end::ResumeArgs),
+    Complete(end::CompleteArgs),
+    Fail(end::FailArgs),
+    Log(log::LogArgs),
+}
+
+impl SessionCommand {
+    pub fn need(&self) -> Need {
+        match self {
+            Self::List(_) | Self::Show(_) | Self::Log(_) => Need::Read,
+            Self::New(_)
+            | Self::Rename(_)
+            | Self::Pause(_)
+            | Self::Resume(_)
+            | Self::Complete(_)
+            | Self::Fail(_) => Need::Write,
+        }
+    }
+
+    pub fn run(&self, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
+        match self {
+            Self::New(args) => new::run(args, engine, ui),
+            Self::List(args) => list::run(args, engine, ui),
+            Self::Show(args) => show::run(args, engine, ui),
+            Self::Rename(args) => rename::run(args, engine, ui),
+            Self::Pause(args) => end::run_pause(args, engine, ui),
+            Self::Resume(args) => end::run_resume(args, engine, ui),
+            Self::Complete(args) => end::run_complete(args, engine, ui),
+            Self::Fail(args) => end::run_fail(args, engine, ui),
+            Self::Log(args) => log::run(args, engine, ui),
+        }
+    }
+}

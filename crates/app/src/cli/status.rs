@@ -1,0 +1,85 @@
+//! `biv status`: how things stand here.
+
+use bivouac_core::checkpoint::Coverage;
+use bivouac_core::time::in_words;
+use bivouac_engine::Engine;
+use owo_colors::OwoColorize;
+use serde_json::json;
+
+use crate::cli::Error;
+use crate::contract;
+use crate::report::Exit;
+use crate::ui::{Ui, looks};
+
+/// Show how things stand in this workspace
+#[derive(Debug, clap::Args)]
+pub struct StatusArgs {}
+
+pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
+    let report = engine.status()?;
+    ui.say(format_args!("Workspace  {}", engine.home.workspace.display()))?;
+    match &report.session {
+        Some(session) => ui.say(format_args!(
+            "Session    {} ({}): {}",
+            session.handle.style(looks::handle()),
+            session.status,
+            session.title()
+        ))?,
+        None => ui.say("Session    none yet; `biv checkpoint create` makes one")?,
+    }
+    if let Some(last) = &report.last {
+        let ago = in_words(engine.clock.now().since(last.taken_at));
+        ui.say(format_args!(
+            "Last       {} ({}), {ago} ago",
+            last.handle.style(looks::handle()),
+            last.trigger
+        ))?;
+    }
+    let changes = &report.changes;
+    let since = if report.last.is_some() { " since then" } else { " to save" };
+    ui.say(format_args!(
+        "Changes    {} new, {} modified, {} deleted{since}",
+        changes.n_new, changes.n_modified, changes.n_deleted
+    ))?;
+    ui.say(format_args!("Coverage   {}", coverage_line(&report.coverage)))?;
+    if report.history.undo.is_some() {
+        ui.say("Undo       `biv undo` takes back the last restore")?;
+    }
+    if report.history.redo.is_some() {
+        ui.say("Redo       `biv redo` takes back the last undo")?;
+    }
+    for trouble in &report.troubles {
+        let when = engine.clock.local(trouble.created_at).strftime("%Y-%m-%d %H:%M").to_string();
+        ui.say(format_args!(
+            "{:10} {when} {}",
+            trouble.level.style(looks::gone()),
+            trouble.message
+        ))?;
+    }
+    ui.data(&json!({
+        "workspace": engine.home.workspace,
+        "store": engine.home.store,
+        "session": report.session.as_ref().map(contract::Session::from),
+        "checkpoints": report.n_checkpoints,
+        "last_checkpoint": report.last.as_ref().map(|last| contract::Checkpoint::new(last, false)),
+        "changes": { "new": changes.n_new, "modified": changes.n_modified, "deleted": changes.n_deleted },
+        "coverage": contract::CoverageCounts::from(&report.coverage),
+        "can_undo": report.history.undo.is_some(),
+        "can_redo": report.history.redo.is_some(),
+        "troubles": report.troubles.iter().map(contract::Log::from).collect::<Vec<_>>(),
+    }))?;
+    Ok(Exit::Done)
+}
+
+/// How much is covered, and what is not and why.
+pub fn coverage_line(coverage: &Coverage) -> String {
+    let size = bivouac_core::size::Bytes(coverage.size_bytes);
+    let gaps: Vec<String> =
+        coverage.gaps.iter().map(|(gap, count)| format!("{count} {gap}")).collect();
+    let gaps = if gaps.is_empty() {
+        "nothing left out".to_owned()
+    } else {
+        format!("left out: {}", gaps.join(", "))
+    };
+    format!("{} files, {size}; {gaps}", coverage.n_files)
+}

@@ -1,0 +1,290 @@
+//! JSON that leaves the process. Keys are stable: added, never changed.
+
+use std::collections::BTreeMap;
+
+use bivouac_core::checkpoint::{Coverage, State, Trigger};
+use bivouac_core::git::GitFacts;
+use bivouac_core::operation::Outcome;
+use bivouac_core::session::Status;
+use bivouac_core::{checkpoint, session, text};
+use bivouac_engine::compare::{ChangeKind, Comparison};
+use bivouac_journal::query::{KeptCheckpoint, LogLine};
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub struct Session {
+    pub id: String,
+    pub handle: String,
+    pub name: Option<String>,
+    pub agent_type: String,
+    pub task_description: Option<String>,
+    pub status: Status,
+    pub reason: Option<String>,
+    pub workspace: String,
+    pub metadata: Option<State>,
+    pub created_at: String,
+    pub updated_at: String,
+}
+
+impl From<&session::Session> for Session {
+    fn from(it: &session::Session) -> Self {
+        Self {
+            id: it.id.to_string(),
+            handle: it.handle.to_string(),
+            name: it.name.as_ref().map(|name| name.as_str().to_owned()),
+            agent_type: it.agent_type.clone(),
+            task_description: it.task_description.as_ref().map(|task| task.as_str().to_owned()),
+            status: it.status,
+            reason: it.reason.as_ref().map(|reason| reason.as_str().to_owned()),
+            workspace: it.workspace.to_string(),
+            metadata: it.metadata.clone(),
+            created_at: it.created_at.to_string(),
+            updated_at: it.updated_at.to_string(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub struct Checkpoint {
+    pub id: String,
+    pub handle: String,
+    pub session_id: String,
+    pub name: Option<String>,
+    pub trigger: Trigger,
+    pub created_at: String,
+    pub message: Option<String>,
+    pub git_branch: Option<String>,
+    pub git_head: Option<String>,
+    pub git_uncommitted: u64,
+    pub pinned: bool,
+    pub parent_id: Option<String>,
+    pub operation_id: Option<String>,
+    pub coverage: CoverageCounts,
+    pub state: Option<State>,
+    pub by: String,
+    pub tree: String,
+}
+
+impl Checkpoint {
+    pub fn new(it: &checkpoint::Checkpoint, is_pinned: bool) -> Self {
+        Self {
+            id: it.id.to_string(),
+            handle: it.handle.to_string(),
+            session_id: it.session_id.to_string(),
+            name: it.name.as_ref().map(|name| name.as_str().to_owned()),
+            trigger: it.trigger,
+            created_at: it.taken_at.to_string(),
+            message: it.message.as_ref().map(|message| message.as_str().to_owned()),
+            git_branch: it.git.as_ref().and_then(|git| git.branch.clone()),
+            git_head: it.git.as_ref().and_then(|git| git.head.clone()),
+            git_uncommitted: it.git.as_ref().map_or(0, |git| git.uncommitted),
+            pinned: is_pinned,
+            parent_id: it.parent.map(|id| id.to_string()),
+            operation_id: it.operation.map(|id| id.to_string()),
+            coverage: (&it.coverage).into(),
+            state: it.state.clone(),
+            by: it.by.clone(),
+            tree: it.tree.to_string(),
+        }
+    }
+}
+
+impl From<&KeptCheckpoint> for Checkpoint {
+    fn from(kept: &KeptCheckpoint) -> Self {
+        Self::new(&kept.taken.checkpoint, kept.is_pinned)
+    }
+}
+
+#[derive(Serialize)]
+pub struct CoverageCounts {
+    pub files: u64,
+    pub size_bytes: u64,
+    /// How many paths were left out, by reason.
+    pub not_covered: BTreeMap<checkpoint::Gap, u64>,
+}
+
+impl From<&Coverage> for CoverageCounts {
+    fn from(it: &Coverage) -> Self {
+        Self { files: it.n_files, size_bytes: it.size_bytes, not_covered: it.gaps.clone() }
+    }
+}
+
+/// A checkpoint with all there is to show about it.
+#[derive(Serialize)]
+pub struct CheckpointDetails {
+    #[serde(flatten)]
+    pub checkpoint: Checkpoint,
+    pub session: Session,
+    pub git: Option<GitFacts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<File>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_covered: Option<Vec<NotCovered>>,
+}
+
+#[derive(Serialize)]
+pub struct File {
+    pub path: String,
+    pub kind: &'static str,
+    pub mode: Option<String>,
+    pub size_bytes: Option<u64>,
+}
+
+#[derive(Serialize)]
+pub struct NotCovered {
+    pub path: String,
+    pub reason: checkpoint::Gap,
+}
+
+#[derive(Serialize)]
+pub struct Saved {
+    #[serde(flatten)]
+    pub checkpoint: Checkpoint,
+    pub session: Session,
+    /// Files that differ from the session's checkpoint before; null for its first.
+    pub changed: Option<u64>,
+    pub stored_bytes: u64,
+}
+
+#[derive(Serialize)]
+pub struct NotSaved {
+    /// Always true: no checkpoint was needed.
+    pub skipped: bool,
+    pub reason: String,
+    pub session: Session,
+}
+
+#[derive(Serialize)]
+pub struct Diff {
+    pub from: Checkpoint,
+    /// Null is the workspace now.
+    pub to: Option<Checkpoint>,
+    pub files: Vec<DiffFile>,
+}
+
+#[derive(Serialize)]
+pub struct DiffFile {
+    pub path: String,
+    pub status: &'static str,
+    pub lines_added: Option<u64>,
+    pub lines_removed: Option<u64>,
+    pub size_before: Option<u64>,
+    pub size_after: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode_before: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode_after: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
+}
+
+impl From<&Comparison> for Diff {
+    fn from(it: &Comparison) -> Self {
+        let files = it.files.iter().map(|file| {
+            let (before, after) = match file.kind {
+                ChangeKind::Mode { before, after } => (Some(octal(before)), Some(octal(after))),
+                _ => (None, None),
+            };
+            DiffFile {
+                path: path(file.path.as_bytes()),
+                status: status_word(file.kind),
+                lines_added: file.lines.map(|lines| lines.added),
+                lines_removed: file.lines.map(|lines| lines.removed),
+                size_before: file.size_before,
+                size_after: file.size_after,
+                mode_before: before,
+                mode_after: after,
+                patch: file.patch.as_ref().map(|patch| String::from_utf8_lossy(patch).into_owned()),
+            }
+        });
+        Self {
+            from: Checkpoint::new(&it.from, false),
+            to: it.to.as_ref().map(|to| Checkpoint::new(to, false)),
+            files: files.collect(),
+        }
+    }
+}
+
+fn status_word(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::New | ChangeKind::NewFolder => "new",
+        ChangeKind::Modified => "modified",
+        ChangeKind::Deleted | ChangeKind::DeletedFolder => "deleted",
+        ChangeKind::Mode { .. } => "mode",
+        ChangeKind::Type => "type",
+        ChangeKind::Uncovered(_) => "no_longer_covered",
+        ChangeKind::Covered(_) => "newly_covered",
+    }
+}
+
+#[derive(Serialize)]
+pub struct Restore {
+    pub operation: &'static str,
+    pub target: Option<Checkpoint>,
+    pub dry_run: bool,
+    pub steps: Vec<Step>,
+    pub not_covered: BTreeMap<checkpoint::Gap, u64>,
+    /// What came of it; null for a dry run, and when nothing had to be done.
+    pub result: Option<RestoreResult>,
+}
+
+#[derive(Serialize)]
+pub struct Step {
+    pub path: String,
+    pub action: &'static str,
+}
+
+#[derive(Serialize)]
+pub struct RestoreResult {
+    pub operation_id: String,
+    pub safety_checkpoint: Checkpoint,
+    pub written: u64,
+    pub removed: u64,
+    pub left_alone: Vec<LeftAlone>,
+    pub stash: Option<String>,
+}
+
+#[derive(Serialize)]
+pub struct LeftAlone {
+    pub path: String,
+    pub reason: bivouac_core::operation::WhyLeft,
+}
+
+pub fn left_alone(outcome: &Outcome) -> Vec<LeftAlone> {
+    outcome
+        .left_alone
+        .iter()
+        .map(|left| LeftAlone { path: path(left.path.as_bytes()), reason: left.why })
+        .collect()
+}
+
+#[derive(Serialize)]
+pub struct Log {
+    pub id: i64,
+    pub level: String,
+    pub message: String,
+    pub created_at: String,
+}
+
+impl From<&LogLine> for Log {
+    fn from(it: &LogLine) -> Self {
+        Self {
+            id: it.sequence,
+            level: it.level.clone(),
+            message: it.message.clone(),
+            created_at: it.created_at.to_string(),
+        }
+    }
+}
+
+/// A path as text: as it is where it is UTF-8, else with the other bytes written out.
+pub fn path(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(path) => path.to_owned(),
+        Err(_) => text::printable_bytes(bytes),
+    }
+}
+
+pub fn octal(mode: u16) -> String {
+    format!("{mode:o}")
+}

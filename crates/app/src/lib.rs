@@ -1,0 +1,11 @@
+//! SPEAK: the doors. They ask the engine and say what it answered; they decide nothing.
+//!
+//! - [`cli`]: one file per command
+//! - [`ui`]: what people see, and are asked
+//! - [`contract`]: JSON that leaves the process
+//! - [`report`]: errors, printed in one place
+
+pub mod cli;
+pub mod contract;
+pub mod report;
+pub mod ui;

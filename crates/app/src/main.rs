@@ -1,0 +1,18 @@
+//! The `biv` command.
+
+use std::process::ExitCode;
+
+use bivouac::cli::Cli;
+use bivouac::report;
+use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
+
+fn main() -> ExitCode {
+    CompleteEnv::with_factory(Cli::command).complete();
+    let cli = Cli::parse();
+    let mut ui = cli.ui();
+    match cli.run(&mut ui) {
+        Ok(exit) => exit.into(),
+        Err(error) => report::error(&error, &mut ui).into(),
+    }
+}

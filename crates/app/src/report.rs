@@ -1,0 +1,46 @@
+//! Errors, printed here and nowhere else: the fact, its causes, the remedy.
+
+use std::error::Error as _;
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use crate::cli::Error;
+use crate::ui::Ui;
+
+/// How a command ended, as the shell sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Done,
+    Failed,
+    /// The command line makes no sense.
+    Usage,
+    DoneInPart,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::DoneInPart => 3,
+        })
+    }
+}
+
+/// Says what went wrong. With `--json` the answer is still one document on stdout.
+pub fn error(error: &Error, ui: &mut Ui) -> Exit {
+    if error.is_closed_pipe() {
+        return Exit::Done;
+    }
+    let causes: Vec<String> = std::iter::successors(error.source(), |cause| (*cause).source())
+        .map(ToString::to_string)
+        .collect();
+    let hint = error.hint();
+    ui.error(&error.to_string(), &causes, hint.as_deref());
+    let _nowhere_left_to_say_it = ui.data(&json!({
+        "error": { "message": error.to_string(), "causes": causes, "hint": hint }
+    }));
+    error.exit()
+}

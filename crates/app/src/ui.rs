@@ -1,0 +1,279 @@
+//! What people see, and are asked. Answers go to stdout; talk goes to stderr. Colours and bars only
+//! appear on a terminal, and `NO_COLOR` is honoured.
+
+use std::fmt::{self, Display};
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::sync::Mutex;
+
+use anstream::{AutoStream, ColorChoice};
+use bivouac_core::progress::Progress;
+use indicatif::{ProgressBar, ProgressStyle};
+use owo_colors::{OwoColorize, Style};
+use serde::Serialize;
+
+/// In which form answers are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Text,
+    Json,
+}
+
+pub struct Ui {
+    form: Form,
+    stdout: AutoStream<io::Stdout>,
+    stderr: AutoStream<io::Stderr>,
+}
+
+impl Ui {
+    pub fn new(form: Form) -> Self {
+        Self {
+            form,
+            stdout: AutoStream::new(io::stdout(), colours(&io::stdout())),
+            stderr: AutoStream::new(io::stderr(), colours(&io::stderr())),
+        }
+    }
+
+    /// A line of the answer, for people.
+    pub fn say(&mut self, line: impl Display) -> io::Result<()> {
+        match self.form {
+            Form::Text => writeln!(self.stdout, "{line}"),
+            Form::Json => Ok(()),
+        }
+    }
+
+    /// Bytes of the answer. On a terminal what could command it is made harmless.
+    pub fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self.form {
+            Form::Json => Ok(()),
+            Form::Text if io::stdout().is_terminal() => {
+                for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+                    let text = line.strip_suffix(b"\n").unwrap_or(line);
+                    let parts: Vec<String> = text
+                        .split(|byte| *byte == b'\t')
+                        .map(bivouac_core::text::printable_bytes)
+                        .collect();
+                    let text = parts.join("\t");
+                    let style = match text.as_bytes().first() {
+                        Some(b'+') => Style::new().green(),
+                        Some(b'-') => Style::new().red(),
+                        Some(b'@') => Style::new().cyan(),
+                        _ => Style::new(),
+                    };
+                    writeln!(self.stdout, "{}", text.style(style))?;
+                }
+                Ok(())
+            }
+            Form::Text => self.stdout.as_inner().lock().write_all(bytes),
+        }
+    }
+
+    /// The whole answer, for programs.
+    pub fn data(&mut self, document: &impl Serialize) -> io::Result<()> {
+        match self.form {
+            Form::Text => Ok(()),
+            Form::Json => {
+                let text = serde_json::to_string_pretty(document).map_err(io::Error::other)?;
+                writeln!(self.stdout, "{text}")
+            }
+        }
+    }
+
+    /// Something worth knowing that is not the answer.
+    pub fn note(&mut self, line: impl Display) {
+        let _nobody_listens =
+            writeln!(self.stderr, "{} {line}", "note:".style(Style::new().bold()));
+    }
+
+    pub fn error(&mut self, message: &str, causes: &[String], hint: Option<&str>) {
+        let _nobody_listens =
+            writeln!(self.stderr, "{} {message}", "error:".style(Style::new().red().bold()));
+        for cause in causes {
+            let _nobody_listens = writeln!(self.stderr, "cause: {cause}");
+        }
+        if let Some(hint) = hint {
+            let _nobody_listens =
+                writeln!(self.stderr, "{} {hint}", "hint:".style(Style::new().cyan()));
+        }
+    }
+
+    /// Can someone answer a question?
+    pub fn can_ask(&self) -> bool {
+        self.form == Form::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Asks on stderr. Anything but yes is no.
+    pub fn ask(&mut self, question: &str) -> io::Result<bool> {
+        write!(self.stderr, "{question} [y/N] ")?;
+        self.stderr.flush()?;
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer)?;
+        Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    }
+
+    /// Bars where someone looks.
+    pub fn progress(&self) -> Box<dyn Progress> {
+        match io::stderr().is_terminal() {
+            true => Box::new(Bar::default()),
+            false => Box::new(bivouac_core::progress::Silent),
+        }
+    }
+}
+
+fn colours(stream: &impl IsTerminal) -> ColorChoice {
+    let is_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if stream.is_terminal() && !is_unwanted && !is_dumb {
+        ColorChoice::Always
+    } else {
+        ColorChoice::Never
+    }
+}
+
+/// Short work shows nothing.
+#[derive(Default)]
+struct Bar {
+    bar: Mutex<Option<ProgressBar>>,
+}
+
+impl Bar {
+    const WORTH_SHOWING: u64 = 200;
+
+    fn with(&self, act: impl FnOnce(&mut Option<ProgressBar>)) {
+        if let Ok(mut bar) = self.bar.lock() {
+            act(&mut bar);
+        }
+    }
+}
+
+impl Progress for Bar {
+    fn begin(&self, what: &str, total: u64) {
+        if total < Self::WORTH_SHOWING {
+            return;
+        }
+        let style =
+            ProgressStyle::with_template("{msg:16} {bar:32.cyan} {human_pos} of {human_len}");
+        let bar = ProgressBar::new(total).with_message(what.to_owned());
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        self.with(|slot| *slot = Some(bar));
+    }
+
+    fn add(&self, steps: u64) {
+        self.with(|bar| {
+            if let Some(bar) = bar {
+                bar.inc(steps);
+            }
+        });
+    }
+
+    fn end(&self) {
+        self.with(|bar| {
+            if let Some(bar) = bar.take() {
+                bar.finish_and_clear();
+            }
+        });
+    }
+}
+
+/// Text in columns. A column is as wide as its widest cell, and no narrower than it is told.
+pub struct Table {
+    columns: Vec<(&'static str, usize)>,
+    rows: Vec<Vec<Cell>>,
+}
+
+/// A cell's text and how it looks on a terminal.
+pub struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    pub fn new(text: impl Display) -> Self {
+        Self { text: text.to_string(), style: Style::new() }
+    }
+
+    pub fn styled(text: impl Display, style: Style) -> Self {
+        Self { text: text.to_string(), style }
+    }
+}
+
+impl Table {
+    /// Headings with the least width of each column.
+    pub fn new(columns: impl IntoIterator<Item = (&'static str, usize)>) -> Self {
+        Self { columns: columns.into_iter().collect(), rows: Vec::new() }
+    }
+
+    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widths: Vec<usize> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(at, (title, least))| {
+                let cells = self
+                    .rows
+                    .iter()
+                    .filter_map(|row| row.get(at))
+                    .map(|cell| cell.text.chars().count());
+                cells.chain([title.len(), *least]).max().unwrap_or(0)
+            })
+            .collect();
+        let heading = self
+            .columns
+            .iter()
+            .map(|(title, _)| Cell::styled(title, Style::new().bold()))
+            .collect();
+        for (n, row) in std::iter::once(&heading).chain(&self.rows).enumerate() {
+            if n > 0 {
+                writeln!(f)?;
+            }
+            write_row(f, row, &widths)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_row(f: &mut fmt::Formatter<'_>, row: &[Cell], widths: &[usize]) -> fmt::Result {
+    let last = row.iter().rposition(|cell| !cell.text.is_empty()).unwrap_or(0);
+    for (at, (cell, width)) in row.iter().zip(widths).enumerate().take(last + 1) {
+        write!(f, "{}", cell.text.style(cell.style))?;
+        if at < last {
+            let gap = width - cell.text.chars().count() + 2;
+            write!(f, "{:gap$}", "")?;
+        }
+    }
+    Ok(())
+}
+
+/// The looks of things people copy or look for.
+pub mod looks {
+    use owo_colors::Style;
+
+    pub fn handle() -> Style {
+        Style::new().cyan()
+    }
+
+    pub fn new() -> Style {
+        Style::new().green()
+    }
+
+    pub fn changed() -> Style {
+        Style::new().yellow()
+    }
+
+    pub fn gone() -> Style {
+        Style::new().red()
+    }
+
+    pub fn faint() -> Style {
+        Style::new().dimmed()
+    }
+
+    pub fn heading() -> Style {
+        Style::new().bold()
+    }
+}
