@@ -43,11 +43,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// What people call it: its name, else its task, else its handle.
-    pub fn title(&self) -> String {
+    /// What people call it: its name, else its task.
+    pub fn title(&self) -> Option<String> {
         let task = || self.task_description.as_ref().map(Note::headline);
-        let name = self.name.as_ref().map(ToString::to_string);
-        name.or_else(task).unwrap_or_else(|| self.handle.to_string())
+        self.name.as_ref().map(ToString::to_string).or_else(task)
     }
 }
 

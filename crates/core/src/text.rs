@@ -102,6 +102,11 @@ impl fmt::Display for Note {
     }
 }
 
+/// `1 file`, `2 files`.
+pub fn count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// The one sanitiser. Escape sequences, direction overrides and invisible characters become
 /// visible, so that a file name cannot move the cursor or hide its ending.
 pub fn printable(text: &str) -> String {

@@ -18,13 +18,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("could not read the journal")]
-    Journal(#[source] bivouac_journal::Error),
-    #[error("could not use the stored files")]
-    Snapshot(#[source] bivouac_snapshot::Error),
-    #[error("could not ask another program")]
+    #[error(transparent)]
+    Journal(#[from] bivouac_journal::Error),
+    #[error(transparent)]
+    Snapshot(#[from] bivouac_snapshot::Error),
+    #[error(transparent)]
     Capture(#[from] bivouac_capture::Error),
-    #[error("the configuration is not valid")]
+    #[error(transparent)]
     Config(#[from] BadConfig),
     #[error(transparent)]
     State(#[from] BadState),
@@ -158,17 +158,5 @@ fn locked_hint(owner: Option<&str>) -> String {
     match owner {
         Some(owner) => format!("wait for it to end, or look at what it does: {owner}"),
         None => "wait for it to end and try again".to_owned(),
-    }
-}
-
-impl From<bivouac_journal::Error> for Error {
-    fn from(cause: bivouac_journal::Error) -> Self {
-        Self::Journal(cause)
-    }
-}
-
-impl From<bivouac_snapshot::Error> for Error {
-    fn from(cause: bivouac_snapshot::Error) -> Self {
-        Self::Snapshot(cause)
     }
 }

@@ -84,14 +84,14 @@ impl Engine {
         Ok(Outcome { reverted: true, ..outcome })
     }
 
-    /// Puts the end of an operation on record, then throws away what it displaced.
+    /// Throws away what an operation displaced, then puts its end on record. Interrupted in between, it
+    /// is finished once more, and finds nothing left to do.
     pub(crate) fn end_operation(&mut self, kept: &KeptOperation, outcome: Outcome) -> Result<()> {
         let id = kept.operation.id;
-        self.record(
-            kept.session_id,
-            vec![Event::OperationFinished(OperationFinished { id, outcome })],
-        )?;
-        Ok(clean_up(&self.root()?, id)?)
+        clean_up(&self.root()?, id)?;
+        let finished = OperationFinished { id, outcome };
+        self.record(kept.session_id, vec![Event::OperationFinished(finished)])?;
+        Ok(())
     }
 
     pub(crate) fn stored_plan(&self, operation: &Operation) -> Result<Plan> {

@@ -100,6 +100,11 @@ impl Home {
         self.store.join("store.lock")
     }
 
+    /// Held by the one sweep there may be at a time.
+    pub fn sweep_lock(&self) -> PathBuf {
+        self.store.join("sweep.lock")
+    }
+
     /// Touched when a sweep ends.
     pub fn sweep_stamp(&self) -> PathBuf {
         self.store.join("swept")

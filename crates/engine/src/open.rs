@@ -28,15 +28,26 @@ pub enum Need {
 impl Engine {
     /// Opens the store and finishes what an earlier command had to leave unfinished here.
     pub fn open(wishes: &Wishes, need: Need, progress: Box<dyn Progress>) -> Result<Self> {
+        let mut engine = Self::prepare(wishes, need, progress)?;
+        engine.heal()?;
+        Ok(engine)
+    }
+
+    /// Opens the store, and nothing else.
+    pub(crate) fn prepare(
+        wishes: &Wishes,
+        need: Need,
+        progress: Box<dyn Progress>,
+    ) -> Result<Self> {
         let home = Home::find(wishes)?;
         let config = Config::load(&home)?;
         let clock = Clock::from_env()?;
         let journal = open_journal(&home, need)?;
+        if need == Need::Write {
+            journal.check_writable()?;
+        }
         let packs = Packs::new(&home.packs());
-        let mut engine =
-            Self { home, config, clock, journal, packs, progress, notices: Vec::new() };
-        engine.heal()?;
-        Ok(engine)
+        Ok(Self { home, config, clock, journal, packs, progress, notices: Vec::new() })
     }
 
     /// What happened on the way that the person should know.

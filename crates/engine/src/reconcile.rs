@@ -43,8 +43,7 @@ impl Engine {
         let home = Home::find(wishes)?;
         let mut report = ReconcileReport::default();
         let salvaged = replace_damaged_journal(&home, &mut report)?;
-        // Opened as for any command: this also finishes interrupted operations.
-        let mut engine = Self::open(wishes, Need::Write, progress)?;
+        let mut engine = Self::prepare(wishes, Need::Write, progress)?;
         let alone = Lock::wait(&home.store_lock(), Hold::Alone, "using the store")?;
         if let Some(events) = salvaged {
             report.n_salvaged = engine.journal.import(events)?;
@@ -54,7 +53,9 @@ impl Engine {
         engine.mend_index(&scan, &mut report)?;
         report.rebuilt = engine.journal.reconcile()?;
         engine.adopt(&scan, &mut report)?;
+        report.rebuilt.n_events = engine.journal.n_events()?;
         drop(alone);
+        engine.heal()?;
         Ok((engine, report))
     }
 

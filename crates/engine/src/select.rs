@@ -40,8 +40,7 @@ impl Engine {
             (Some(session), true) => Ok(session),
             (Some(last), false) => {
                 found.push(last);
-                let candidates =
-                    found.iter().map(|it| format!("  {}  {}", it.handle, it.title())).collect();
+                let candidates = found.iter().map(session_line).collect();
                 Err(Error::Ambiguous { kind: Kind::Session, word: word.to_owned(), candidates })
             }
         }
@@ -135,4 +134,9 @@ impl Engine {
         let bytes: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
         RelPath::new(bytes.join(&b'/')).map_err(|_| outside())
     }
+}
+
+fn session_line(session: &Session) -> String {
+    let title = session.title().unwrap_or_default();
+    format!("  {}  {title}", session.handle).trim_end().to_owned()
 }

@@ -24,6 +24,17 @@ pub struct SweepReport {
 }
 
 impl Engine {
+    /// The same as [`Engine::gc`], unless a sweep is under way already.
+    pub fn gc_if_idle(&mut self) -> Result<SweepReport> {
+        match Lock::attempt(&self.home.sweep_lock(), Hold::Alone)? {
+            Some(idle) => {
+                drop(idle);
+                self.gc()
+            }
+            None => Ok(SweepReport::default()),
+        }
+    }
+
     /// Applies retention everywhere, then sweeps.
     pub fn gc(&mut self) -> Result<SweepReport> {
         let mut n_expired = self.expire_old()?;
@@ -59,6 +70,8 @@ impl Engine {
 
     /// Replaces packs that hold little or nothing of what is needed.
     pub(crate) fn sweep_packs(&mut self) -> Result<SweepReport> {
+        // A pack that is written and not yet in the index would be litter to another sweep.
+        let _only_one = Lock::wait(&self.home.sweep_lock(), Hold::Alone, "sweeping the store")?;
         let packs_before = self.journal.packs()?;
         let marked_until = self.journal.last_sequence()?;
         let (live, usage) = {
@@ -183,7 +196,7 @@ impl Engine {
             let path = self.packs.path(id);
             if unheard_of {
                 self.notices.push(format!(
-                    "{} holds a checkpoint the journal does not know; `biv reconcile` takes it in",
+                    "{} may hold a checkpoint the journal does not know; `biv reconcile` takes it in",
                     path.display()
                 ));
             } else {

@@ -53,6 +53,9 @@ impl VerifyReport {
 impl Engine {
     pub fn verify(&self) -> Result<VerifyReport> {
         let _store_lock = self.use_store()?;
+        // Others go on saving. Packs are there before the journal speaks of them, so what is read first
+        // is the journal, at one moment.
+        let _frozen = self.journal.freeze()?;
         let mut report = VerifyReport {
             n_events: self.journal.n_events()?,
             broken_events: self.journal.broken_events()?,

@@ -98,12 +98,18 @@ impl Journal {
         self.access
     }
 
-    fn writable(&mut self) -> Result<&mut Connection> {
+    /// Says why nothing can be recorded, where that is so.
+    pub fn check_writable(&self) -> Result<()> {
         match self.access {
-            Access::Write => Ok(&mut self.connection),
+            Access::Write => Ok(()),
             Access::ReadOnly => Err(Error::ReadOnly),
             Access::Newer { found } => Err(Error::Newer { found, known: migrate::known_version() }),
         }
+    }
+
+    fn writable(&mut self) -> Result<&mut Connection> {
+        self.check_writable()?;
+        Ok(&mut self.connection)
     }
 }
 

@@ -164,7 +164,8 @@ impl Writer<'_> {
         ])?;
         let because = reason.map(|reason| format!(": {}", reason.headline())).unwrap_or_default();
         let level = if status == Status::Failed { Level::Error } else { Level::Info };
-        self.log(level, &format!("session {status}{because}"))
+        let word = if status == Status::Active { "resumed" } else { status.as_str() };
+        self.log(level, &format!("session {word}{because}"))
     }
 
     fn add_checkpoint(&self, taken: &CheckpointTaken) -> Result<()> {

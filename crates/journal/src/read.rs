@@ -22,6 +22,14 @@ impl Journal {
         Ok(events)
     }
 
+    /// From now until the answer is dropped, every question is answered as of this moment.
+    pub fn freeze(&self) -> Result<Frozen<'_>> {
+        let transaction = self.connection.unchecked_transaction()?;
+        // A transaction that only reads begins with its first question.
+        transaction.query_row("SELECT count(*) FROM packs", [], |_| Ok(()))?;
+        Ok(Frozen { _transaction: transaction })
+    }
+
     pub fn n_events(&self) -> Result<u64> {
         let count: i64 =
             self.connection.query_row("SELECT count(*) FROM events", [], |row| row.get(0))?;
@@ -72,6 +80,11 @@ impl Journal {
         }
         Ok(faults)
     }
+}
+
+/// The journal as it was at one moment.
+pub struct Frozen<'j> {
+    _transaction: rusqlite::Transaction<'j>,
 }
 
 /// An event that is not what was written, or whose predecessor is not.

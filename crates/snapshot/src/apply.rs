@@ -15,8 +15,9 @@ use bivouac_core::path::RelPath;
 use bivouac_core::progress::Progress;
 use rayon::prelude::*;
 
-use crate::beneath::{Kind, Root, Stat, stat_open};
+use crate::beneath::{Kind, Root, Stat, is_gone, stat_open, we_are_root};
 use crate::chunks;
+use crate::diff::is_locked;
 use crate::objects::Objects;
 use crate::plan::{Plan, Step};
 use crate::stage::{SYNC_SINGLY, Staging, Task, stage};
@@ -71,7 +72,7 @@ fn state_of(root: &Root, step: &Step) -> State {
     let path = step.path.as_bytes();
     let stat = match root.stat(path) {
         Ok(stat) => Some(stat),
-        Err(error) if is_absent(&error) => None,
+        Err(error) if is_gone(&error) => None,
         Err(_) => return State::Other,
     };
     let is_now = |entry: &Option<Entry>| match (entry, &stat) {
@@ -79,21 +80,28 @@ fn state_of(root: &Root, step: &Step) -> State {
         (Some(entry), Some(stat)) => is_entry(root, path, stat, entry),
         _ => false,
     };
-    // A file that makes way for a folder is removed first, and a folder for a file: in between there is nothing.
-    let makes_way =
-        step.before.is_some_and(|it| it.is_folder()) != step.after.is_some_and(|it| it.is_folder());
-    let is_between = stat.is_none() && step.before.is_some() && step.after.is_some() && makes_way;
     if is_now(&step.after) {
         State::AsAfter
-    } else if is_now(&step.before) || is_between {
+    } else if is_now(&step.before) {
         State::AsBefore(stat)
+    } else if is_between(step, stat.as_ref()) {
+        State::AsBefore(None)
     } else {
         State::Other
     }
 }
 
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+/// Is it as a step can leave it half done? A file that makes way for a folder is removed first, and the
+/// other way round. Folders get their permissions last, and until then their owner may write.
+fn is_between(step: &Step, stat: Option<&Stat>) -> bool {
+    match (stat, step.before, step.after) {
+        (None, Some(before), Some(after)) => before.is_folder() != after.is_folder(),
+        (Some(stat), Some(Entry::Folder { mode, .. }), Some(Entry::Folder { .. })) => {
+            stat.kind == Kind::Folder && stat.mode == mode | 0o700
+        }
+        (Some(stat), _, Some(Entry::Folder { .. })) => stat.kind == Kind::Folder,
+        _ => false,
+    }
 }
 
 /// Is what stands at a path exactly this entry? A folder is, whatever is in it.
@@ -161,6 +169,9 @@ fn give_back_foreign(root: &Root, step: &Step, staged: &[u8], outcome: &mut Outc
 
 /// Folders without write permission are opened for the time of the swap.
 fn unlock_folders(root: &Root, tasks: &[Task<'_>]) -> Vec<(Vec<u8>, u16)> {
+    if we_are_root() {
+        return Vec::new();
+    }
     let parents: BTreeSet<RelPath> =
         tasks.iter().filter_map(|task| task.step.path.parent()).collect();
     let mut locked = Vec::new();
@@ -170,7 +181,7 @@ fn unlock_folders(root: &Root, tasks: &[Task<'_>]) -> Vec<(Vec<u8>, u16)> {
             continue;
         };
         if stat.kind == Kind::Folder
-            && stat.mode & 0o300 != 0o300
+            && is_locked(stat.mode)
             && root.set_mode(folder, stat.mode | 0o700).is_ok()
         {
             locked.push((folder.to_vec(), stat.mode));
@@ -276,13 +287,14 @@ impl Swapper<'_> {
             task.is_done = true;
             return Ok(());
         }
+        let is_there = || self.root.stat(path).is_ok_and(|stat| stat.kind == Kind::Folder);
         match self.root.create_folder(path, 0o700) {
-            Ok(()) => {
+            Err(error) if !is_there() => or_leave(error, task.step, outcome),
+            _ => {
                 task.is_done = true;
                 self.progress.add(1);
                 Ok(())
             }
-            Err(error) => or_leave(error, task.step, outcome),
         }
     }
 
@@ -335,14 +347,13 @@ impl Swapper<'_> {
 
 /// Someone else's doing leaves the path alone; trouble with the disk ends the operation.
 fn or_leave(error: io::Error, step: &Step, outcome: &mut Outcome) -> Result<()> {
-    use io::ErrorKind::{AlreadyExists, IsADirectory, NotADirectory, NotFound};
-    match error.kind() {
-        AlreadyExists | IsADirectory | NotADirectory | NotFound => {
-            leave(outcome, step, WhyLeft::ChangedMeanwhile);
-            Ok(())
-        }
-        _ => Err(Error::write_workspace(&step.path)(error)),
+    let is_taken =
+        matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory);
+    if is_taken || is_gone(&error) {
+        leave(outcome, step, WhyLeft::ChangedMeanwhile);
+        return Ok(());
     }
+    Err(Error::write_workspace(&step.path)(error))
 }
 
 fn make_durable(root: &Root, tasks: &[Task<'_>]) -> Result<()> {
@@ -356,7 +367,7 @@ fn make_durable(root: &Root, tasks: &[Task<'_>]) -> Result<()> {
     for folder in folders {
         match root.sync_folder(&folder) {
             // A folder that was itself removed afterwards needs no sync.
-            Err(error) if !is_absent(&error) => return Err(Error::write(".")(error)),
+            Err(error) if !is_gone(&error) => return Err(Error::write(".")(error)),
             _ => {}
         }
     }

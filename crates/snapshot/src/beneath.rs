@@ -273,6 +273,12 @@ impl Root {
     }
 }
 
+/// Is there nothing at the path any more: it, or a folder on the way, is gone or became something else?
+pub fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        || error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+}
+
 /// Some file systems know no renames with flags.
 fn is_unsupported(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)

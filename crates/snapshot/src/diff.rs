@@ -99,9 +99,29 @@ pub fn diff(
     to: &ObjectId,
     filter: &Filter,
 ) -> Result<Vec<Change>> {
-    let mut differ = Differ { trees, filter, changes: Vec::new() };
+    let mut differ = Differ { trees, filter, locked: Locked::Same, changes: Vec::new() };
     differ.folders(None, Some(from), Some(to))?;
     Ok(differ.changes)
+}
+
+/// The same, for someone who is going to write: a folder that does not let its owner write is told
+/// when something in it changes, as it has to be opened for a while and closed again.
+pub(crate) fn diff_to_write(
+    trees: &Trees<'_>,
+    from: &ObjectId,
+    to: &ObjectId,
+    filter: &Filter,
+) -> Result<Vec<Change>> {
+    let mut differ = Differ { trees, filter, locked: Locked::Told, changes: Vec::new() };
+    differ.folders(None, Some(from), Some(to))?;
+    Ok(differ.changes)
+}
+
+/// What a folder without write permission counts as when only its inside differs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Locked {
+    Same,
+    Told,
 }
 
 /// Do the trees hold the same files, whatever else lies around?
@@ -115,6 +135,7 @@ pub fn covers_the_same(trees: &Trees<'_>, one: &ObjectId, other: &ObjectId) -> R
 struct Differ<'d> {
     trees: &'d Trees<'d>,
     filter: &'d Filter,
+    locked: Locked,
     changes: Vec<Change>,
 }
 
@@ -159,13 +180,22 @@ impl Differ<'_> {
             _ => None,
         };
         let (tree_before, tree_after) = (tree_of(&before), tree_of(&after));
-        let same_folder = matches!((&before, &after),
-            (Some(Entry::Folder { mode: one, .. }), Some(Entry::Folder { mode: other, .. })) if one == other);
-        if !same_folder {
+        let is_told = match (&before, &after) {
+            (Some(Entry::Folder { mode: one, .. }), Some(Entry::Folder { mode: other, .. })) => {
+                one != other || (self.locked == Locked::Told && is_locked(*one))
+            }
+            _ => true,
+        };
+        if is_told {
             self.changes.push(Change { path: path.clone(), before, after });
         }
         self.folders(Some(path), tree_before.as_ref(), tree_after.as_ref())
     }
+}
+
+/// Does the mode keep even the owner from changing what is in the folder?
+pub(crate) const fn is_locked(mode: u16) -> bool {
+    mode & 0o300 != 0o300
 }
 
 impl Entry {

@@ -8,7 +8,7 @@ use bivouac_core::operation::{LeftAlone, WhyLeft};
 use bivouac_core::path::RelPath;
 
 use crate::bytes::{Reader, put_varint};
-use crate::diff::{Change, Filter, Trees, diff};
+use crate::diff::{Change, Filter, Trees, diff_to_write, is_locked};
 use crate::tree::{Entry, decode_entry, encode_entry};
 use crate::{Error, Result};
 
@@ -36,7 +36,7 @@ pub fn plan(
     target: &ObjectId,
     filter: &Filter,
 ) -> Result<Plan> {
-    let changes = diff(trees, current, target, filter)?;
+    let changes = diff_to_write(trees, current, target, filter)?;
     let mut plan = Plan::default();
     let mut closed: Option<RelPath> = None;
     let mut uncovered = Vec::new();
@@ -55,7 +55,9 @@ pub fn plan(
             // The target did not know what was here, so what is here now stays.
             (Some(_), Some(Entry::Gap { .. })) => closed = Some(path),
             (before, after) => {
-                let is_way = before.is_none() && after.is_some_and(|after| after.is_folder());
+                // A folder on the way to a selected path is made, or opened and closed again.
+                let is_way = after.is_some_and(|after| after.is_folder())
+                    && before.is_none_or(|before| is_same_folder(before, after));
                 if filter.selects(&path) || is_way {
                     plan.steps.push(Step { path, before, after });
                 }
@@ -81,15 +83,22 @@ pub fn plan_paths(
         ways.extend(folders.take_while(|folder| !goals.contains_key(folder)));
     }
     for folder in ways {
-        if trees.find(current, &folder)?.is_none() {
-            let entry = trees.find(reference, &folder)?;
-            goals.insert(folder, entry.filter(Entry::is_folder));
+        match trees.find(current, &folder)? {
+            None => {
+                let entry = trees.find(reference, &folder)?;
+                goals.insert(folder, entry.filter(Entry::is_folder));
+            }
+            locked @ Some(Entry::Folder { mode, .. }) if is_locked(mode) => {
+                goals.insert(folder, locked);
+            }
+            Some(_) => {}
         }
     }
     let mut plan = Plan::default();
     for (path, after) in goals {
         let before = trees.find(current, &path)?;
         let is_same = match (&before, &after) {
+            (Some(Entry::Folder { mode, .. }), Some(_)) if is_locked(*mode) => false,
             (Some(before), Some(after)) => before.is_same_thing(after),
             (None, None) => true,
             _ => false,
@@ -105,9 +114,26 @@ pub fn plan_paths(
     Ok(plan)
 }
 
+/// Are both the same folder, whatever is in it?
+fn is_same_folder(before: Entry, after: Option<Entry>) -> bool {
+    before.is_folder() && after.is_some_and(|after| after.is_same_thing(&before))
+}
+
+impl Step {
+    /// A folder that is only opened for a while.
+    fn is_way(&self) -> bool {
+        self.before.is_some_and(|before| is_same_folder(before, self.after))
+    }
+}
+
 impl Plan {
     pub fn is_empty(&self) -> bool {
-        self.steps.is_empty()
+        self.changes().next().is_none()
+    }
+
+    /// The steps that leave something different from what it was.
+    pub fn changes(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().filter(|step| !step.is_way())
     }
 
     /// The way back.

@@ -1,4 +1,4 @@
-//! The folder in which a restore prepares new contents and keeps old ones until its end is on record.
+//! The folder in which a restore prepares new contents and keeps old ones until all is applied.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,7 +16,7 @@ use crate::scope::STAGING_PREFIX;
 use crate::tree::{Content, Entry, FileEntry};
 use crate::{Error, Result};
 
-/// Throws away what an operation displaced, once its end is on record.
+/// Throws away what an operation displaced, once all of it was applied.
 pub fn clean_up(root: &Root, id: OperationId) -> Result<()> {
     let staging = Staging { folder: Staging::path(id) };
     let report = |error| Error::write_workspace(&staging.as_path())(error);
@@ -67,7 +67,7 @@ pub(crate) struct Task<'p> {
     /// it is written, `N.new` once it is whole and, after an exchange, what was displaced by it;
     /// `N.old` is what was removed.
     pub(crate) staged: Vec<u8>,
-    /// What was there when it was examined.
+    /// What was there when it was examined; `None` when nothing was, or it is half done already.
     pub(crate) seen: Option<Stat>,
     pub(crate) is_done: bool,
 }

@@ -4,7 +4,7 @@
 //! that are not, so another source (a watcher) can take its place.
 
 use std::collections::HashMap;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::Path;
 
 use bivouac_core::checkpoint::{Coverage, Gap};
@@ -12,7 +12,7 @@ use bivouac_core::id::{CheckpointId, ObjectId};
 use bivouac_core::progress::Progress;
 use rayon::prelude::*;
 
-use crate::beneath::{Kind, Root, Stat, stat_open};
+use crate::beneath::{Kind, Root, Stat, is_gone, stat_open};
 use crate::block::ObjectKind;
 use crate::chunks::{self, WHOLE_LIMIT};
 use crate::node::{ChangedFolder, FileNode, Folder, LinkTarget, Node};
@@ -208,9 +208,9 @@ impl FileReader<'_> {
     }
 
     fn open(&self, path: &[u8]) -> Result<(std::fs::File, Stat), Outcome> {
-        let file = self.root.open_file(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Outcome::Gone,
-            _ => Outcome::Gap(Gap::Unreadable),
+        let file = self.root.open_file(path).map_err(|error| match is_gone(&error) {
+            true => Outcome::Gone,
+            false => Outcome::Gap(Gap::Unreadable),
         })?;
         match stat_open(&file) {
             Ok(stat) if stat.kind != Kind::File => Err(Outcome::Gap(Gap::ChangedWhileRead)),

@@ -9,7 +9,7 @@ use std::io;
 use bivouac_core::checkpoint::Gap;
 use rayon::prelude::*;
 
-use crate::beneath::{Kind, Named, Stat};
+use crate::beneath::{Kind, Named, Stat, is_gone};
 use crate::node::{FileNode, Folder, LinkNode, LinkTarget, Node, rebuild};
 use crate::scope::{Here, Inside, Judgement, Level, RepositoryHere, Scope, rules_fingerprint};
 use crate::stat_cache::{CachedFolder, CachedNode, Fingerprint, FolderFacts};
@@ -35,10 +35,7 @@ enum Closed {
 
 impl From<io::Error> for Closed {
     fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Gone,
-            _ => Self::Unreadable,
-        }
+        if is_gone(&error) { Self::Gone } else { Self::Unreadable }
     }
 }
 
@@ -348,7 +345,7 @@ impl Walk<'_> {
     fn file_or_link<'c>(&self, path: &[u8], cached: Option<CachedNode<'c>>) -> Option<Node<'c>> {
         let stat = match self.scope.root.stat(path) {
             Ok(stat) => stat,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) if is_gone(&error) => return None,
             Err(_) => return Some(Node::gap(Gap::Unreadable)),
         };
         match stat.kind {
@@ -386,7 +383,7 @@ impl Walk<'_> {
             }
             _ => match self.scope.root.read_link(path) {
                 Ok(target) => (stat.is_settled(self.now_ns), LinkTarget::Read(target)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+                Err(error) if is_gone(&error) => return None,
                 Err(_) => return Some(Node::gap(Gap::ChangedWhileRead)),
             },
         };

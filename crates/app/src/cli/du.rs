@@ -29,7 +29,7 @@ pub fn run(_args: &DuArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Err
                 Cell::styled(&it.session.handle, looks::handle()),
                 Cell::new(it.n_checkpoints),
                 Cell::new(Bytes(it.own_bytes)),
-                Cell::new(it.session.title()),
+                Cell::new(it.session.title().unwrap_or_default()),
             ]);
         }
         ui.say(format_args!("\n{table}"))?;

@@ -1,6 +1,7 @@
 //! `biv gc`: give back what is no longer needed.
 
 use bivouac_core::size::Bytes;
+use bivouac_core::text::count;
 use bivouac_engine::Engine;
 use serde_json::json;
 
@@ -23,17 +24,28 @@ pub struct GcArgs {
 }
 
 pub fn run(args: &GcArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
-    let report = if args.dry_run { engine.gc_preview()? } else { engine.gc()? };
+    let report = match (args.dry_run, args.auto) {
+        (true, _) => engine.gc_preview()?,
+        (false, true) => engine.gc_if_idle()?,
+        (false, false) => engine.gc()?,
+    };
     let freed = report.bytes_before.saturating_sub(report.bytes_after);
-    let verb = if args.dry_run { "Would give back about" } else { "Gave back" };
+    let (verb, became) = match args.dry_run {
+        true => ("Would give back about", "would become"),
+        false => ("Gave back", "became"),
+    };
     if freed == 0 && report.n_expired == 0 && report.n_packs_before == report.n_packs_after {
         ui.say("Nothing to give back")?;
     } else {
         if report.n_expired > 0 {
-            ui.say(format_args!("Let go of {} automatic checkpoints", report.n_expired))?;
+            ui.say(format_args!("Let go of {}", count(report.n_expired, "automatic checkpoint")))?;
         }
         let (before, after) = (report.n_packs_before, report.n_packs_after);
-        ui.say(format_args!("{verb} {}: {before} packs became {after}", Bytes(freed)))?;
+        ui.say(format_args!(
+            "{verb} {}: {} {became} {after}",
+            Bytes(freed),
+            count(before, "pack")
+        ))?;
     }
     ui.data(&json!({
         "dry_run": args.dry_run,

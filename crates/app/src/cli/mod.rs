@@ -39,13 +39,13 @@ use crate::ui::{Form, Ui};
 )]
 pub struct Cli {
     #[command(flatten)]
-    common: Common,
+    global: Global,
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Debug, Args)]
-struct Common {
+struct Global {
     /// Print one JSON document on stdout
     #[arg(long, global = true)]
     json: bool,
@@ -78,11 +78,11 @@ enum Command {
 
 impl Cli {
     pub fn ui(&self) -> Ui {
-        Ui::new(if self.common.json { Form::Json } else { Form::Text })
+        Ui::new(if self.global.json { Form::Json } else { Form::Text })
     }
 
     pub fn run(self, ui: &mut Ui) -> Result<Exit, Error> {
-        let wishes = Wishes { workspace: self.common.workspace, store: self.common.store };
+        let wishes = Wishes { workspace: self.global.workspace, store: self.global.store };
         match &self.command {
             // These look after their own store, or need none.
             Command::Init(args) => init::run(args, &wishes, ui),

@@ -1,5 +1,6 @@
 //! `biv reconcile`: bring back what can be.
 
+use bivouac_core::text::count;
 use bivouac_engine::Engine;
 use bivouac_engine::home::Wishes;
 use serde_json::json;
@@ -21,17 +22,20 @@ pub fn run(_args: &ReconcileArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, 
     say_notices(&mut engine, ui);
     if let Some(path) = &report.moved_aside {
         ui.say(format_args!("The journal was damaged and is now at {}", path.display()))?;
-        ui.say(format_args!("Read {} events from it", report.n_salvaged))?;
+        ui.say(format_args!("Read {} from it", count(report.n_salvaged, "event")))?;
     }
-    ui.say(format_args!("Rebuilt all tables from {} events", report.rebuilt.n_events))?;
+    ui.say(format_args!("Rebuilt all tables from {}", count(report.rebuilt.n_events, "event")))?;
     for (table, n_rows) in &report.rebuilt.mended {
-        ui.say(format_args!("  {n_rows} rows of `{table}` were wrong"))?;
+        ui.say(format_args!("  mended {} of `{table}`", count(*n_rows, "row")))?;
     }
     if report.index_rebuilt {
         ui.say("Rebuilt the object index from the packs")?;
     }
     if report.n_adopted > 0 {
-        ui.say(format_args!("Took in {} checkpoints that were only in packs", report.n_adopted))?;
+        ui.say(format_args!(
+            "Took in {} from packs the journal did not know",
+            count(report.n_adopted, "checkpoint")
+        ))?;
     }
     for sequence in &report.rebuilt.unusable {
         ui.say(format_args!("Event {sequence} cannot be used"))?;

@@ -37,16 +37,18 @@ pub fn run(
         operation: plan.kind.as_str(),
         target: plan.target.as_ref().map(|target| contract::Checkpoint::new(target, false)),
         dry_run: consent.dry_run,
-        steps: plan.plan.steps.iter().map(step).collect(),
+        steps: plan.plan.changes().map(step).collect(),
         not_covered: plan.coverage.gaps.clone(),
         result: None,
     };
-    if plan.plan.is_empty() && plan.plan.left_alone.is_empty() {
+    let is_idle = plan.plan.is_empty() && plan.plan.left_alone.is_empty();
+    // An undo that finds everything done already still counts: the next one goes further back.
+    if is_idle && (consent.dry_run || plan.kind == OperationKind::Rollback) {
         ui.say(nothing_to_do(&plan))?;
         ui.data(&answer)?;
         return Ok(Exit::Done);
     }
-    let must_ask = !consent.yes && !consent.dry_run;
+    let must_ask = !is_idle && !consent.yes && !consent.dry_run;
     if must_ask && !ui.can_ask() {
         return Err(Error::NeedsYes { what: verb(plan.kind) });
     }
@@ -63,10 +65,11 @@ pub fn run(
     let stash = if consent.stash { engine.stash(&plan)? } else { None };
     let done = done(&plan);
     let report = engine.restore(plan)?;
-    ui.say(format_args!(
-        "{done}: {} written, {} removed",
-        report.outcome.n_written, report.outcome.n_removed
-    ))?;
+    let (written, removed) = (report.outcome.n_written, report.outcome.n_removed);
+    match is_idle {
+        true => ui.say(format_args!("{done}: the files already were as they were before it"))?,
+        false => ui.say(format_args!("{done}: {written} written, {removed} removed"))?,
+    }
     tell_left_alone(&report.outcome, ui)?;
     ui.say(format_args!(
         "Everything as it was before is in {}",
@@ -101,12 +104,15 @@ fn show(plan: &RestorePlan, most: usize, engine: &Engine, ui: &mut Ui) -> Result
     };
     ui.say(heading.style(looks::heading()))?;
     ui.say("")?;
-    for it in plan.plan.steps.iter().take(most) {
+    for it in plan.plan.changes().take(most) {
         let (sign, words, style) = sign(it);
-        ui.say(format_args!("  {} {}{words}", sign.style(style), it.path))?;
+        let slash =
+            if it.before.or(it.after).is_some_and(|entry| entry.is_folder()) { "/" } else { "" };
+        ui.say(format_args!("  {} {}{slash}{words}", sign.style(style), it.path))?;
     }
-    if plan.plan.steps.len() > most {
-        ui.say(format_args!("  … and {} more", plan.plan.steps.len() - most))?;
+    let n_changes = plan.plan.changes().count();
+    if n_changes > most {
+        ui.say(format_args!("  … and {} more", n_changes - most))?;
     }
     for left in &plan.plan.left_alone {
         ui.say(format_args!("  = {} (stays: {})", left.path, left.why))?;
@@ -116,7 +122,8 @@ fn show(plan: &RestorePlan, most: usize, engine: &Engine, ui: &mut Ui) -> Result
     if !gaps.is_empty() {
         ui.say(format_args!("\nNot covered and not touched: {}", gaps.join(", ")))?;
     }
-    ui.say("Everything is saved first; `biv undo` takes it back")?;
+    let back = if matches!(plan.kind, OperationKind::Undo { .. }) { "redo" } else { "undo" };
+    ui.say(format_args!("Everything is saved first; `biv {back}` takes it back"))?;
     Ok(())
 }
 
@@ -147,7 +154,7 @@ fn tell_left_alone(outcome: &Outcome, ui: &mut Ui) -> Result<(), Error> {
 fn nothing_to_do(plan: &RestorePlan) -> String {
     match &plan.target {
         Some(target) => format!("Nothing to do: the workspace already is as in {}", target.handle),
-        None => format!("Nothing to {}: the files already are as they were", plan.kind),
+        None => "Nothing to do: the files already are as they were before it".to_owned(),
     }
 }
 

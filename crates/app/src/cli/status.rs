@@ -1,6 +1,7 @@
 //! `biv status`: how things stand here.
 
 use bivouac_core::checkpoint::Coverage;
+use bivouac_core::text::count;
 use bivouac_core::time::in_words;
 use bivouac_engine::Engine;
 use owo_colors::OwoColorize;
@@ -19,12 +20,11 @@ pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
     let report = engine.status()?;
     ui.say(format_args!("Workspace  {}", engine.home.workspace.display()))?;
     match &report.session {
-        Some(session) => ui.say(format_args!(
-            "Session    {} ({}): {}",
-            session.handle.style(looks::handle()),
-            session.status,
-            session.title()
-        ))?,
+        Some(session) => {
+            let title = session.title().map(|title| format!(": {title}")).unwrap_or_default();
+            let handle = session.handle.style(looks::handle());
+            ui.say(format_args!("Session    {handle} ({}){title}", session.status))?;
+        }
         None => ui.say("Session    none yet; `biv checkpoint create` makes one")?,
     }
     if let Some(last) = &report.last {
@@ -81,5 +81,5 @@ pub fn coverage_line(coverage: &Coverage) -> String {
     } else {
         format!("left out: {}", gaps.join(", "))
     };
-    format!("{} files, {size}; {gaps}", coverage.n_files)
+    format!("{}, {size}; {gaps}", count(coverage.n_files, "file"))
 }

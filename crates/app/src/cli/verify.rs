@@ -1,5 +1,6 @@
 //! `biv verify`: is everything as it was written?
 
+use bivouac_core::text::count;
 use bivouac_engine::Engine;
 use bivouac_engine::verify::VerifyReport;
 use serde_json::json;
@@ -19,8 +20,11 @@ pub struct VerifyArgs {}
 pub fn run(_args: &VerifyArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
     let report = engine.verify()?;
     ui.say(format_args!(
-        "Checked {} events, {} packs with {} objects, {} checkpoints",
-        report.n_events, report.n_packs, report.n_objects, report.n_checkpoints
+        "Checked {}, {} with {}, {}",
+        count(report.n_events, "event"),
+        count(report.n_packs, "pack"),
+        count(report.n_objects, "object"),
+        count(report.n_checkpoints, "checkpoint"),
     ))?;
     for line in findings(&report) {
         ui.say(line)?;
@@ -73,7 +77,10 @@ fn findings(report: &VerifyReport) -> Vec<String> {
     );
     lines.extend(report.damage.iter().map(|line| format!("  {line}")));
     if report.n_misplaced > 0 {
-        lines.push(format!("  {} objects are not where the index says", report.n_misplaced));
+        lines.push(format!(
+            "  {} cannot be found where the index says",
+            count(report.n_misplaced, "object")
+        ));
     }
     for it in &report.affected {
         lines.push(format!(

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bivouac_core::checkpoint::{State, Trigger};
-use bivouac_core::text::{Name, Note};
+use bivouac_core::text::{Name, Note, count};
 use bivouac_engine::Engine;
 use bivouac_engine::save::{SaveReport, SaveRequest, Saved};
 use owo_colors::OwoColorize;
@@ -91,7 +91,7 @@ fn tell(saved: Saved, ui: &mut Ui) -> Result<Exit, Error> {
             })?;
         }
         Saved::Skipped { session, why } => {
-            ui.say(format_args!("No checkpoint needed: {why}"))?;
+            ui.say(format_args!("No checkpoint taken: {why}"))?;
             ui.data(&contract::NotSaved {
                 skipped: true,
                 reason: why,
@@ -110,10 +110,10 @@ fn tell_taken(report: &SaveReport, ui: &mut Ui) -> Result<(), Error> {
         None => String::new(),
     };
     ui.say(format_args!(
-        "Saved checkpoint {} of {}: {} files{changed}",
+        "Saved checkpoint {} of {}: {}{changed}",
         checkpoint.handle.style(looks::handle()),
         report.session.handle,
-        checkpoint.coverage.n_files
+        count(checkpoint.coverage.n_files, "file")
     ))?;
     let surprising: Vec<String> = checkpoint
         .coverage

@@ -50,7 +50,12 @@ pub fn run(args: &ListArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Er
     }
     ui.data(&checkpoints.iter().map(contract::Checkpoint::from).collect::<Vec<_>>())?;
     if checkpoints.is_empty() {
-        ui.say("No checkpoints found. Run `biv checkpoint create` to create one.")?;
+        let is_filtered =
+            args.session.is_some() || args.older_than.is_some() || args.trigger.is_some();
+        ui.say(match is_filtered {
+            true => "No checkpoints found.",
+            false => "No checkpoints found. Run `biv checkpoint create` to create one.",
+        })?;
         return Ok(Exit::Done);
     }
     let sessions = engine.sessions(&SessionFilter::default())?;

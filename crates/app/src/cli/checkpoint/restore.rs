@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use bivouac_core::size::Bytes;
+use bivouac_core::text::count;
 use bivouac_engine::Engine;
 use serde_json::json;
 
@@ -27,8 +28,8 @@ pub fn run(args: &RestoreArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
     let written = engine.restore_into(&kept, &args.into)?;
     let handle = &kept.taken.checkpoint.handle;
     ui.say(format_args!(
-        "Wrote {} files of {handle} ({}) into {}",
-        written.n_files,
+        "Wrote {} of {handle} ({}) into {}",
+        count(written.n_files, "file"),
         Bytes(written.size_bytes),
         args.into.display()
     ))?;

@@ -74,7 +74,8 @@ fn say_facts(
     ui.say(format_args!("Checkpoint {}{pinned}", checkpoint.handle.style(looks::handle())))?;
     let mut line = |title: &str, text: String| ui.say(format_args!("  {title:10} {text}"));
     line("Id", checkpoint.id.to_string())?;
-    line("Session", format!("{} ({})", session.handle, session.title()))?;
+    let title = session.title().map(|title| format!(" ({title})")).unwrap_or_default();
+    line("Session", format!("{}{title}", session.handle))?;
     line("Trigger", checkpoint.trigger.to_string())?;
     line(
         "Created",
@@ -84,7 +85,7 @@ fn say_facts(
         line("Name", name.to_string())?;
     }
     if let Some(message) = &checkpoint.message {
-        line("Message", message.to_string())?;
+        line("Message", message.to_string().replace('\n', "\n             "))?;
     }
     line("By", bivouac_core::text::printable(&checkpoint.by))?;
     line("Coverage", coverage_line(&checkpoint.coverage))?;

@@ -31,7 +31,12 @@ pub fn run(args: &ListArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Er
     }
     ui.data(&sessions.iter().map(contract::Session::from).collect::<Vec<_>>())?;
     if sessions.is_empty() {
-        ui.say("No sessions found. Run `biv session new` or `biv checkpoint create` to make one.")?;
+        ui.say(match args.status {
+            Some(_) => "No sessions found.",
+            None => {
+                "No sessions found. Run `biv session new` or `biv checkpoint create` to make one."
+            }
+        })?;
         return Ok(Exit::Done);
     }
     let mut table = Table::new([

@@ -1,0 +1,68 @@
+//! `biv config`, and the errors about it
+
+use insta::assert_snapshot;
+
+use crate::env;
+
+#[test]
+fn every_setting_is_shown_with_its_source() {
+    let mut env = env();
+    std::fs::create_dir_all(env.home().join(".config/bivouac")).unwrap();
+    std::fs::write(env.home().join(".config/bivouac/config.toml"), "[store]\nbudget = \"5GB\"\n")
+        .unwrap();
+    env.write(
+        "bivouac.toml",
+        "[checkpoint]\nauto_interval_minutes = 5\n[workspace]\ninclude = [\"data/*.db\"]\n",
+    );
+    env.set("BIV_CHECKPOINT_RETENTION_DAYS", "30");
+    assert_snapshot!(env.run("config show"), @r#"
+    [checkpoint]
+    auto_interval_seconds = 300                  # [root]/work/bivouac.toml
+    max_file_size = "100MB"                      # default
+    max_per_session = 20                         # default
+    retention_days = 30                          # BIV_CHECKPOINT_RETENTION_DAYS
+    triggers = ["periodic", "detach", "error", "complete", "shutdown", "turn", "task", "spawn", "compact", "end"] # default
+
+    [store]
+    auto_gc = false                              # BIV_STORE_AUTO_GC
+    budget = "5GB"                               # [root]/home/.config/bivouac/config.toml
+    compression_level = 3                        # default
+    min_free = "0"                               # BIV_STORE_MIN_FREE
+
+    [workspace]
+    exclude = []                                 # default
+    include = ["data/*.db"]                      # [root]/work/bivouac.toml
+    "#);
+    assert_snapshot!(env.run("config path"), @"
+    user       [root]/home/.config/bivouac/config.toml
+    workspace  [root]/work/bivouac.toml
+    ");
+    assert_eq!(env.json("config show")["checkpoint.retention_days"]["value"], 30);
+}
+
+#[test]
+fn a_slip_names_what_was_meant() {
+    let env = env();
+    env.write("a", "1").write("bivouac.toml", "[checkpoint]\nmax_per_sesion = 5\n");
+    assert_snapshot!(env.run("checkpoint create"), @"
+    exit 1
+    error: unknown key `checkpoint.max_per_sesion` in `[root]/work/bivouac.toml`
+    hint: did you mean `checkpoint.max_per_session`?
+    ");
+    env.write("bivouac.toml", "[checkpoint]\nretention_days = \"a week\"\n");
+    assert_snapshot!(env.run("config show"), @r#"
+    exit 1
+    error: `checkpoint.retention_days` in `[root]/work/bivouac.toml` is "a week", and it must be a number of days
+    "#);
+    env.write("bivouac.toml", "[checkpoint\n");
+    assert_snapshot!(env.run("status"), @"
+    exit 1
+    error: `[root]/work/bivouac.toml` is not valid TOML: unclosed table, expected `]`
+    ");
+    env.write("bivouac.toml", "[store]\nbudget = \"1GB\"\n");
+    assert_snapshot!(env.run("status"), @"
+    exit 1
+    error: `store.budget` is about the whole store, so a workspace cannot set it
+    hint: put it into `[root]/home/.config/bivouac/config.toml`
+    ");
+}
