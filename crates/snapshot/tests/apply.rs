@@ -1,0 +1,268 @@
+//! Applying a plan from any state an interrupted run can leave behind
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bivouac_core::id::{ObjectId, OperationId, PackId};
+use bivouac_core::operation::{Outcome, WhyLeft};
+use bivouac_core::path::RelPath;
+use bivouac_core::progress::Silent;
+use bivouac_snapshot::apply::apply;
+use bivouac_snapshot::beneath::Root;
+use bivouac_snapshot::block::ObjectKind;
+use bivouac_snapshot::objects::{Catalog, Objects, Packs, Place};
+use bivouac_snapshot::pack::{Compression, PackWriter};
+use bivouac_snapshot::plan::{Plan, Step};
+use bivouac_snapshot::stage::clean_up;
+use bivouac_snapshot::tree::{Content, Entry, FileEntry};
+use tempfile::TempDir;
+
+/// A workspace and a store that holds some texts.
+struct Stage {
+    _folder: TempDir,
+    work: PathBuf,
+    packs: Packs,
+    catalog: Places,
+}
+
+struct Places(HashMap<ObjectId, Place>);
+
+impl Catalog for Places {
+    fn locate(&self, id: &ObjectId) -> bivouac_snapshot::Result<Option<Place>> {
+        Ok(self.0.get(id).copied())
+    }
+}
+
+const TEXTS: [&str; 3] = ["old", "new", "other"];
+const OPERATION: OperationId = OperationId::from_bytes([7; 16]);
+
+impl Stage {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (work, store) = (folder.path().join("work"), folder.path().join("packs"));
+        fs::create_dir(&work).unwrap();
+        fs::create_dir(&store).unwrap();
+        let mut writer =
+            PackWriter::new(&store, PackId::from_bytes([1; 16]), Compression::quick(3));
+        for text in TEXTS {
+            writer.put(ObjectKind::Blob, ObjectId::of(text.as_bytes()), text.as_bytes()).unwrap();
+        }
+        let pack = writer.finish().unwrap().unwrap();
+        let places = pack.objects.iter().map(|(object, place)| (object.id, *place)).collect();
+        Self { work, packs: Packs::new(&store), catalog: Places(places), _folder: folder }
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.work.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        set_mode(&path, 0o644);
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.work.join(path)).unwrap_or_else(|_| "-".to_owned())
+    }
+
+    fn staging(&self, name: &str) -> String {
+        format!(".biv-staging-{OPERATION}/{name}")
+    }
+
+    fn apply(&self, plan: &Plan) -> Outcome {
+        let root = Root::open(&self.work).unwrap();
+        let objects = Objects::new(&self.packs, &self.catalog);
+        let outcome = apply(&root, &objects, plan, OPERATION, &Silent).unwrap();
+        clean_up(&root, OPERATION).unwrap();
+        assert!(!self.work.join(format!(".biv-staging-{OPERATION}")).exists());
+        outcome
+    }
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn file(text: &str) -> Option<Entry> {
+    let content = Content::Whole(ObjectId::of(text.as_bytes()));
+    Some(Entry::File(FileEntry { mode: 0o644, size: text.len() as u64, content }))
+}
+
+fn folder(mode: u16) -> Option<Entry> {
+    Some(Entry::Folder { mode, tree: ObjectId::of(b"") })
+}
+
+fn plan(steps: &[(&str, Option<Entry>, Option<Entry>)]) -> Plan {
+    let step = |(path, before, after): &(&str, Option<Entry>, Option<Entry>)| Step {
+        path: path.parse::<RelPath>().unwrap(),
+        before: *before,
+        after: *after,
+    };
+    Plan { steps: steps.iter().map(step).collect(), left_alone: Vec::new() }
+}
+
+fn replace() -> Plan {
+    plan(&[("f", file("old"), file("new"))])
+}
+
+#[test]
+fn a_file_is_replaced_once() {
+    let stage = Stage::new();
+    stage.write("f", "old");
+    let outcome = stage.apply(&replace());
+    assert_eq!((stage.read("f"), outcome.n_written), ("new".to_owned(), 1));
+    let again = stage.apply(&replace());
+    assert_eq!(
+        (stage.read("f"), again.n_written, again.left_alone.len()),
+        ("new".to_owned(), 0, 0)
+    );
+}
+
+#[test]
+fn half_written_new_content_is_written_again() {
+    let stage = Stage::new();
+    stage.write("f", "old");
+    stage.write(&stage.staging("0.part"), "ne");
+    assert_eq!(stage.apply(&replace()).n_written, 1);
+    assert_eq!(stage.read("f"), "new");
+}
+
+#[test]
+fn whole_new_content_that_was_never_swapped_in_is_used() {
+    let stage = Stage::new();
+    stage.write("f", "old");
+    stage.write(&stage.staging("0.new"), "new");
+    stage.apply(&replace());
+    assert_eq!(stage.read("f"), "new");
+}
+
+#[test]
+fn after_the_swap_nothing_is_left_to_do() {
+    let stage = Stage::new();
+    stage.write("f", "new");
+    stage.write(&stage.staging("0.new"), "old");
+    let outcome = stage.apply(&replace());
+    assert_eq!((stage.read("f"), outcome.left_alone.len()), ("new".to_owned(), 0));
+}
+
+#[test]
+fn what_was_displaced_by_mistake_is_put_back() {
+    // Someone saved the file in the instant before the swap, and we died in the instant after it.
+    let stage = Stage::new();
+    stage.write("f", "new");
+    stage.write(&stage.staging("0.new"), "someone's work");
+    let outcome = stage.apply(&replace());
+    assert_eq!(stage.read("f"), "someone's work");
+    assert_eq!(outcome.left_alone[0].why, WhyLeft::ChangedMeanwhile);
+}
+
+#[test]
+fn what_was_removed_by_mistake_is_put_back() {
+    let stage = Stage::new();
+    stage.write(&stage.staging("0.old"), "someone's work");
+    let outcome = stage.apply(&plan(&[("f", file("old"), None)]));
+    assert_eq!(stage.read("f"), "someone's work");
+    assert_eq!(outcome.left_alone.len(), 1);
+}
+
+#[test]
+fn a_changed_file_is_left_alone() {
+    let stage = Stage::new();
+    for (text, left) in [("edited", 1), ("old", 0)] {
+        stage.write("f", text);
+        let outcome = stage.apply(&plan(&[("f", file("old"), None)]));
+        assert_eq!(outcome.left_alone.len(), left, "{text}");
+    }
+    stage.write("f", "already there");
+    assert_eq!(stage.apply(&plan(&[("f", None, file("new"))])).left_alone.len(), 1);
+    assert_eq!(stage.read("f"), "already there");
+}
+
+#[test]
+fn a_file_becomes_a_folder_from_every_point_on_the_way() {
+    let plan = plan(&[("p", file("old"), folder(0o755)), ("p/f", None, file("new"))]);
+    let points: [&dyn Fn(&Stage); 5] = [
+        &|stage| stage.write("p", "old"),
+        &|stage| stage.write(&stage.staging("0.old"), "old"),
+        &|stage| {
+            stage.write(&stage.staging("0.old"), "old");
+            fs::create_dir(stage.work.join("p")).unwrap();
+            set_mode(&stage.work.join("p"), 0o700);
+        },
+        &|stage| {
+            stage.write("p/f", "new");
+            set_mode(&stage.work.join("p"), 0o700);
+        },
+        &|stage| stage.write("p/f", "new"),
+    ];
+    for (n, point) in points.iter().enumerate() {
+        let stage = Stage::new();
+        point(&stage);
+        let outcome = stage.apply(&plan);
+        assert_eq!(
+            (stage.read("p/f"), outcome.left_alone.len()),
+            ("new".to_owned(), 0),
+            "point {n}"
+        );
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(stage.work.join("p")).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o755, "point {n}");
+    }
+}
+
+#[test]
+fn a_folder_becomes_a_file_from_every_point_on_the_way() {
+    let plan = plan(&[("p", folder(0o755), file("new")), ("p/f", file("old"), None)]);
+    let points: [&dyn Fn(&Stage); 4] = [
+        &|stage| stage.write("p/f", "old"),
+        &|stage| {
+            fs::create_dir(stage.work.join("p")).unwrap();
+            stage.write(&stage.staging("1.old"), "old");
+        },
+        &|stage| stage.write(&stage.staging("1.old"), "old"),
+        &|stage| stage.write("p", "new"),
+    ];
+    for (n, point) in points.iter().enumerate() {
+        let stage = Stage::new();
+        point(&stage);
+        let outcome = stage.apply(&plan);
+        assert_eq!((stage.read("p"), outcome.left_alone.len()), ("new".to_owned(), 0), "point {n}");
+    }
+}
+
+#[test]
+fn the_way_back_undoes_it_from_every_point_too() {
+    let forth = plan(&[
+        ("a", file("old"), file("new")),
+        ("b", file("old"), None),
+        ("c", None, file("new")),
+    ]);
+    for done in 0..=3 {
+        let stage = Stage::new();
+        stage.write("a", if done > 0 { "new" } else { "old" });
+        if done <= 1 {
+            stage.write("b", "old");
+        }
+        if done > 2 {
+            stage.write("c", "new");
+        }
+        let outcome = stage.apply(&forth.inverted());
+        let texts = (stage.read("a"), stage.read("b"), stage.read("c"));
+        assert_eq!(texts, ("old".to_owned(), "old".to_owned(), "-".to_owned()), "{done} done");
+        assert_eq!(outcome.left_alone.len(), 0);
+    }
+}
+
+#[test]
+fn a_missing_object_is_an_error_before_anything_changes() {
+    let stage = Stage::new();
+    stage.write("a", "old");
+    stage.write("b", "old");
+    let root = Root::open(&stage.work).unwrap();
+    let objects = Objects::new(&stage.packs, &stage.catalog);
+    let plan = plan(&[("a", file("old"), file("new")), ("b", file("old"), file("never stored"))]);
+    assert!(apply(&root, &objects, &plan, OPERATION, &Silent).is_err());
+    assert_eq!((stage.read("a"), stage.read("b")), ("old".to_owned(), "old".to_owned()));
+}
