@@ -450,6 +450,21 @@ mod tests {
     }
 
     #[test]
+    fn a_change_too_close_to_the_scan_proves_nothing() {
+        let second = 1_000_000_000;
+        let check = |ctime_ns: i64, now_ns: i64, settled: bool| {
+            let folder = tempfile::tempdir().unwrap();
+            let stat = Stat { ctime_ns, ..Root::open(folder.path()).unwrap().stat(b"").unwrap() };
+            assert_eq!(stat.is_settled(now_ns), settled, "changed at {ctime_ns}, seen at {now_ns}");
+        };
+        check(10 * second + 5, 11 * second, true);
+        check(10 * second + 5, 10 * second + 40_000_000, false);
+        check(12 * second + 5, 11 * second, false); // the clock went backwards
+        check(10 * second, 11 * second, false); // whole seconds only
+        check(10 * second, 13 * second, true);
+    }
+
+    #[test]
     fn an_exchange_leaves_both() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("one"), "1").unwrap();

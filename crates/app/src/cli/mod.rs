@@ -8,6 +8,7 @@ pub mod du;
 pub mod gc;
 pub mod init;
 pub mod reconcile;
+pub mod reference;
 pub mod restoring;
 pub mod session;
 pub mod status;

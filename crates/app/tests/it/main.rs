@@ -17,6 +17,7 @@ mod contents;
 mod coverage;
 mod crash;
 mod damage;
+mod docs;
 mod du;
 mod full_disk;
 mod gc;
@@ -30,6 +31,8 @@ mod session;
 mod status;
 mod store;
 mod terminal;
+mod tidy;
+mod tour;
 mod undo;
 mod verify;
 

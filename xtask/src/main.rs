@@ -1,0 +1,47 @@
+//! What is done to the project: checks, benchmarks, generated documents. `cargo xtask --help`.
+
+#![expect(clippy::print_stdout, reason = "this tool talks to whoever works on the project")]
+
+mod bench;
+mod check;
+mod docs;
+mod tools;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// Check, measure and document Bivouac
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run every check: format, lints, all tests, licences
+    Check,
+    /// Measure against what people would use instead, side by side
+    Bench(bench::BenchArgs),
+    /// Write docs/cli.md and the man pages
+    Docs(docs::DocsArgs),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Check => check::run(),
+        Command::Bench(args) => bench::run(&args),
+        Command::Docs(args) => docs::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
