@@ -14,9 +14,9 @@ pub(crate) fn run() -> Result<()> {
     step("lints", || {
         show(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))
     })?;
-    step("tests", tests)?;
     step("doc tests", || show(&mut cargo(&["test", "--workspace", "--doc", "--quiet"])))?;
     step("licences and sources", deny)?;
+    step("tests", tests)?;
     println!("All checks passed in {} seconds", started.elapsed().as_secs());
     Ok(())
 }

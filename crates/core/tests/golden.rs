@@ -1,9 +1,6 @@
 //! Every kind of event as it is stored, for ever. A file here never changes: what an old version wrote
 //! must read, and must be written back to the letter.
 
-#![expect(clippy::unwrap_used, reason = "a golden file that cannot be read has failed")]
-#![expect(clippy::disallowed_methods, reason = "the crate is pure, its tests read files")]
-
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
