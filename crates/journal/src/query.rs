@@ -189,7 +189,7 @@ impl Journal {
         })
     }
 
-    /// How many of a session's checkpoints were taken by themselves and may go one day.
+    /// How many checkpoints a session has.
     pub fn n_checkpoints(&self, session: SessionId) -> Result<u64> {
         let sql = "SELECT count(*) FROM session_checkpoints WHERE session_id = ?";
         let count: i64 = self
