@@ -81,6 +81,8 @@ pub enum WhyLeft {
     NotEmpty,
     /// No checkpoint covers what is there now.
     Uncovered,
+    /// What is there now was saved before, and that copy is damaged: this is the only good one.
+    Unreadable,
 }
 
 impl WhyLeft {
@@ -89,12 +91,13 @@ impl WhyLeft {
             Self::ChangedMeanwhile => "changed meanwhile",
             Self::NotEmpty => "still holds other files",
             Self::Uncovered => "no checkpoint covers it",
+            Self::Unreadable => "its saved copy is damaged",
         }
     }
 
     /// A folder that stays for the sake of what is in it is as it should be; the rest is a loose end.
     pub const fn is_loose_end(self) -> bool {
-        matches!(self, Self::ChangedMeanwhile | Self::Uncovered)
+        matches!(self, Self::ChangedMeanwhile | Self::Uncovered | Self::Unreadable)
     }
 }
 

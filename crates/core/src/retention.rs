@@ -33,6 +33,11 @@ impl Candidate {
     }
 }
 
+/// How many automatic checkpoints a session has that may go one day.
+pub fn n_thinnable(session: &[Candidate]) -> usize {
+    session.iter().filter(|it| it.may_go()).count()
+}
+
 /// The checkpoints of one session (oldest first) that are too many. The first and the last automatic
 /// ones stay, and those between go where they stand closest together, so that what is left spans
 /// the whole session: densely of late, sparsely long ago.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bivouac_core::checkpoint::BadState;
 use bivouac_core::id::{CheckpointHandle, SessionHandle};
+use bivouac_core::operation::OperationKind;
 use bivouac_core::path::RelPath;
 use bivouac_core::session::AlreadyThere;
 use bivouac_core::size::Bytes;
@@ -66,6 +67,12 @@ pub enum Error {
     Locked { what: &'static str, waited: Duration, owner: Option<String> },
     #[error("the store has packs but no journal")]
     JournalGone { store: PathBuf },
+    #[error("checkpoint {handle} is no longer whole, so it cannot be told what may go")]
+    NotWhole { handle: CheckpointHandle, source: bivouac_snapshot::Error },
+    #[error(
+        "an interrupted restore had to be finished first, so the plan for this {what} no longer holds"
+    )]
+    PlanOutdated { what: OperationKind },
     #[error("the restore failed and everything was put back as it was")]
     PutBack(#[source] Box<Self>),
     #[error("session {handle} has no checkpoint yet")]
@@ -137,6 +144,10 @@ impl Error {
             }
             Self::Locked { owner, .. } => return Some(locked_hint(owner.as_deref())),
             Self::JournalGone { .. } => "run `biv reconcile` to rebuild the journal from the packs",
+            Self::NotWhole { .. } => {
+                "run `biv reconcile`; if it cannot be mended, `biv checkpoint delete` it"
+            }
+            Self::PlanOutdated { .. } => "look at the workspace, then say it again",
             Self::NoCheckpoint { .. } => "`biv checkpoint create` takes one",
             Self::State(_) => "pass JSON such as '{\"key\": 1}', or `@FILE`",
             Self::BadClock(_) => "write it as `2026-01-21T14:30:00Z`, or unset it",

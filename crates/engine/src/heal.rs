@@ -2,11 +2,11 @@
 
 use bivouac_core::event::{Event, OperationFinished};
 use bivouac_core::id::OperationId;
-use bivouac_core::operation::{Operation, Outcome};
+use bivouac_core::operation::{LeftAlone, Operation, Outcome, WhyLeft};
 use bivouac_journal::query::KeptOperation;
 use bivouac_snapshot::apply::apply;
+use bivouac_snapshot::displaced::clean_up;
 use bivouac_snapshot::plan::Plan;
-use bivouac_snapshot::stage::clean_up;
 
 use crate::lock::{Hold, Lock};
 use crate::{Engine, Result};
@@ -14,22 +14,24 @@ use crate::{Engine, Result};
 impl Engine {
     /// Finishes interrupted operations of this workspace. One that is still running is left to its owner.
     pub(crate) fn heal(&mut self) -> Result<()> {
-        if !self.is_writable() {
+        if !self.is_writable() || !self.has_unfinished()? {
             return Ok(());
         }
-        let workspace = self.home.workspace_path();
-        if self.journal.unfinished_operations(&workspace)?.is_empty() {
-            return Ok(());
+        if let Some(lock) = Lock::attempt(&self.home.workspace_lock(), Hold::Alone)? {
+            self.heal_held(&lock)?;
         }
-        let Some(_lock) = Lock::attempt(&self.home.workspace_lock(), Hold::Alone)? else {
-            return Ok(());
-        };
-        // Asked again: its owner may have finished it just before we got the lock.
-        for unfinished in self.journal.unfinished_operations(&workspace)? {
-            let notice = match self.finish_interrupted(&unfinished) {
+        Ok(())
+    }
+
+    /// The same, for whoever holds the workspace: nobody else can be at work. `true` when there was
+    /// something to finish.
+    pub(crate) fn heal_held(&mut self, _lock: &Lock) -> Result<bool> {
+        let unfinished = self.journal.unfinished_operations(&self.home.workspace_path())?;
+        for operation in &unfinished {
+            let notice = match self.finish_interrupted(operation) {
                 Ok(notice) => notice,
                 Err(error) => {
-                    let kind = unfinished.operation.kind;
+                    let kind = operation.operation.kind;
                     format!(
                         "the interrupted {kind} could not be finished: {}",
                         crate::error::in_one_line(&error)
@@ -38,7 +40,11 @@ impl Engine {
             };
             self.notices.push(notice);
         }
-        Ok(())
+        Ok(!unfinished.is_empty())
+    }
+
+    fn has_unfinished(&self) -> Result<bool> {
+        Ok(!self.journal.unfinished_operations(&self.home.workspace_path())?.is_empty())
     }
 
     fn finish_interrupted(&mut self, unfinished: &KeptOperation) -> Result<String> {
@@ -86,12 +92,22 @@ impl Engine {
 
     /// Throws away what an operation displaced, then puts its end on record. Interrupted in between, it
     /// is finished once more, and finds nothing left to do.
-    pub(crate) fn end_operation(&mut self, kept: &KeptOperation, outcome: Outcome) -> Result<()> {
+    pub(crate) fn end_operation(
+        &mut self,
+        kept: &KeptOperation,
+        mut outcome: Outcome,
+    ) -> Result<Outcome> {
         let id = kept.operation.id;
-        clean_up(&self.root()?, id)?;
-        let finished = OperationFinished { id, outcome };
+        let plan = self.stored_plan(&kept.operation)?;
+        for path in clean_up(&self.root()?, &plan, id)? {
+            self.notices.push(format!(
+                "a program wrote to a file while it was replaced; what it wrote to is `{path}`"
+            ));
+            outcome.left_alone.push(LeftAlone { path, why: WhyLeft::ChangedMeanwhile });
+        }
+        let finished = OperationFinished { id, outcome: outcome.clone() };
         self.record(kept.session_id, vec![Event::OperationFinished(finished)])?;
-        Ok(())
+        Ok(outcome)
     }
 
     pub(crate) fn stored_plan(&self, operation: &Operation) -> Result<Plan> {

@@ -158,10 +158,13 @@ impl Home {
         Ok(())
     }
 
-    /// Our own store and the agents' state, where they lie inside the workspace.
+    /// Our own store, the repository and the agents' state, where they lie inside the workspace.
     pub fn own_state(&self) -> Vec<RelPath> {
         let mut folders = agents::state_folders(home_folder().as_deref());
         folders.push(self.store.clone());
+        // `.git` is never looked into; a repository can be kept under another name.
+        let repository = self.repository();
+        folders.extend(repository.iter().flat_map(Repository::own_folders).map(Path::to_owned));
         let inside = folders.iter().filter_map(|folder| {
             let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
             let path = folder.strip_prefix(&self.workspace).ok()?;

@@ -108,6 +108,9 @@ fn find_repository(home: &Home, folder: &[u8]) -> Option<scope::Repository> {
         index: repository.index_fingerprint(),
         exclude: repository.exclude_file(),
         above,
-        load_tracked: Box::new(move || repository.tracked().into_iter().collect()),
+        load_tracked: Box::new(move || {
+            let tracked = repository.tracked().map_err(|error| error.to_string())?;
+            Ok(tracked.into_iter().collect())
+        }),
     })
 }

@@ -1,6 +1,6 @@
 //! Opening the store for a command, and what every command needs from it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bivouac_capture::process::Program;
 use bivouac_core::event::{Event, Level, Noted};
@@ -147,9 +147,9 @@ pub(crate) fn pack_row(pack: &NewPack) -> PackRow {
 
 fn open_journal(home: &Home, need: Need) -> Result<Journal> {
     let path = home.journal();
-    if !path.exists() {
+    if is_missing(&path)? {
         // An empty journal beside full packs would call all of them garbage.
-        if has_packs(home) {
+        if has_packs(home) || rebuilt_journal(home).exists() {
             return Err(Error::JournalGone { store: home.store.clone() });
         }
         if need == Need::Read {
@@ -167,6 +167,20 @@ fn open_journal(home: &Home, need: Need) -> Result<Journal> {
         }
     };
     Ok(Journal::open(&path)?)
+}
+
+/// Is there no journal, or nothing in it? One we may not look at is an error.
+pub(crate) fn is_missing(path: &Path) -> Result<bool> {
+    match std::fs::metadata(path) {
+        Ok(meta) => Ok(meta.len() == 0),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(Error::io(path)(error)),
+    }
+}
+
+/// A journal that a reconciliation made, on its way to take the old one's place.
+pub(crate) fn rebuilt_journal(home: &Home) -> PathBuf {
+    home.store.join("sessions.db.rebuilt")
 }
 
 pub(crate) fn has_packs(home: &Home) -> bool {

@@ -1,22 +1,23 @@
 //! Bringing back what can be: tables from events, the index from packs, a lost journal from both.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use bivouac_core::event::{CheckpointTaken, Event, Manifest};
-use bivouac_core::id::{EventId, ObjectId, PackId, SessionId};
+use bivouac_core::event::{CheckpointTaken, Event, Level, Manifest};
+use bivouac_core::id::{EventId, ObjectId, PackId};
 use bivouac_core::progress::Progress;
+use bivouac_core::text::count;
 use bivouac_journal::Journal;
 use bivouac_journal::append::{NewEvent, PackRow};
 use bivouac_journal::reconcile::Rebuilt;
-use bivouac_journal::stored::StoredEvent;
 use bivouac_snapshot::block::ObjectKind;
 use bivouac_snapshot::objects::{PackScan, Place};
+use bivouac_snapshot::verify::Verifier;
 
 use crate::clock::Clock;
 use crate::home::{Home, Wishes};
 use crate::lock::{Hold, Lock};
-use crate::open::{Need, has_packs};
+use crate::open::{Need, has_packs, is_missing, rebuilt_journal};
 use crate::{Engine, Error, Result};
 
 #[derive(Debug, Default)]
@@ -24,6 +25,8 @@ pub struct ReconcileReport {
     pub rebuilt: Rebuilt,
     /// Where a damaged journal was put.
     pub moved_aside: Option<PathBuf>,
+    /// Where damaged packs were put.
+    pub packs_aside: Vec<PathBuf>,
     /// Events that could be read from it.
     pub n_salvaged: u64,
     /// The index was not what the packs hold, and was made anew.
@@ -42,21 +45,72 @@ impl Engine {
     ) -> Result<(Self, ReconcileReport)> {
         let home = Home::find(wishes)?;
         let mut report = ReconcileReport::default();
-        let salvaged = replace_damaged_journal(&home, &mut report)?;
+        if home.store.exists() {
+            let _alone = Lock::wait(&home.store_lock(), Hold::Alone, "using the store")?;
+            replace_damaged_journal(&home, &mut report)?;
+        }
         let mut engine = Self::prepare(wishes, Need::Write, progress)?;
         let alone = Lock::wait(&home.store_lock(), Hold::Alone, "using the store")?;
-        if let Some(events) = salvaged {
-            report.n_salvaged = engine.journal.import(events)?;
-        }
-        let scan = PackScan::read(&engine.packs, engine.progress.as_ref())?;
-        report.lost.extend(scan.damage.iter().map(ToString::to_string));
+        let scan = engine.scan_packs(&mut report)?;
         engine.mend_index(&scan, &mut report)?;
         report.rebuilt = engine.journal.reconcile()?;
         engine.adopt(&scan, &mut report)?;
         report.rebuilt.n_events = engine.journal.n_events()?;
+        engine.tell_losses(&scan, &mut report)?;
+        if report.index_rebuilt || !report.lost.is_empty() {
+            engine.forget_scans()?;
+        }
         drop(alone);
         engine.heal()?;
         Ok((engine, report))
+    }
+
+    /// What all packs hold. Damaged ones are replaced by what is still good of them.
+    fn scan_packs(&self, report: &mut ReconcileReport) -> Result<PackScan> {
+        let scan = PackScan::read(&self.packs, self.progress.as_ref())?;
+        if scan.damaged.is_empty() {
+            return Ok(scan);
+        }
+        report.lost.extend(scan.damage.iter().map(ToString::to_string));
+        for id in &scan.damaged {
+            let aside = self.packs.set_aside(*id, &scan, PackId::new(self.clock.new_id()))?;
+            report.packs_aside.push(aside);
+        }
+        Ok(PackScan::read(&self.packs, self.progress.as_ref())?)
+    }
+
+    /// Says which checkpoints are no longer whole, here and in the logs of their sessions.
+    fn tell_losses(&mut self, scan: &PackScan, report: &mut ReconcileReport) -> Result<()> {
+        for affected in self.affected(scan)? {
+            let handle = &affected.checkpoint.handle;
+            let line = format!(
+                "checkpoint {handle} is no longer whole: {} gone",
+                count(affected.losses.len() as u64, "object")
+            );
+            if report.index_rebuilt {
+                self.note(affected.checkpoint.session_id, Level::Error, &line)?;
+            }
+            report.lost.push(line);
+        }
+        Ok(())
+    }
+
+    /// What was remembered of workspaces speaks of objects that may be gone: the next scans read
+    /// everything, and store it again where it has to be.
+    fn forget_scans(&self) -> Result<()> {
+        let folder = self.home.store.join("index");
+        let entries = match std::fs::read_dir(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            entries => entries.map_err(Error::io(&folder))?,
+        };
+        for entry in entries {
+            let path = entry.map_err(Error::io(&folder))?.path();
+            let is_cache = path.extension().is_some_and(|it| it == "stat" || it == "json");
+            if is_cache {
+                std::fs::remove_file(&path).map_err(Error::io(path))?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes the index what the packs hold, where it is not.
@@ -104,8 +158,10 @@ impl Engine {
             };
             key(one).cmp(&key(other))
         });
+        let known = self.journal.known_checkpoints()?;
+        found.retain(|(_, manifest)| !known.contains(&manifest.checkpoint.id));
         for (id, manifest) in found {
-            if self.journal.knows_checkpoint(manifest.checkpoint.id)? {
+            if !self.is_worth_adopting(&manifest, report)? {
                 continue;
             }
             let mut events = Vec::new();
@@ -113,24 +169,26 @@ impl Engine {
                 events.push(Event::SessionCreated(Box::new(manifest.session.clone())));
             }
             let taken = CheckpointTaken { checkpoint: manifest.checkpoint, manifest: id };
+            let taken_at = taken.checkpoint.taken_at;
             events.push(Event::CheckpointTaken(Box::new(taken)));
-            self.adopt_events(manifest.session.id, events)?;
+            let session_id = manifest.session.id;
+            let stamp =
+                |event| NewEvent { id: EventId::new(self.clock.new_id()), session_id, event };
+            let events = events.into_iter().map(stamp).collect();
+            // Events brought back keep the time they speak of.
+            self.journal.adopt(taken_at, events)?;
             report.n_adopted += 1;
         }
         Ok(())
     }
 
-    /// Events brought back keep the time they speak of.
-    fn adopt_events(&mut self, session: SessionId, events: Vec<Event>) -> Result<()> {
-        let at = events.iter().find_map(|event| match event {
-            Event::CheckpointTaken(taken) => Some(taken.checkpoint.taken_at),
-            _ => None,
-        });
-        let stamp =
-            |event| NewEvent { id: EventId::new(self.clock.new_id()), session_id: session, event };
-        let events = events.into_iter().map(stamp).collect();
-        self.journal.append(at.unwrap_or_else(|| self.clock.now()), events, &[])?;
-        Ok(())
+    /// Where nothing was damaged, a checkpoint that is not whole is one that was deleted long ago.
+    fn is_worth_adopting(&self, manifest: &Manifest, report: &ReconcileReport) -> Result<bool> {
+        let index = self.index();
+        let objects = self.objects(&index);
+        let tree = &manifest.checkpoint.tree;
+        let is_whole = Verifier::default().losses(&objects, tree)?.is_empty();
+        Ok(is_whole || (!report.packs_aside.is_empty() && objects.contains(tree)?))
     }
 
     /// Does a pack hold a checkpoint that was never recorded? One that cannot be read might.
@@ -138,13 +196,14 @@ impl Engine {
         let Ok(objects) = self.packs.check(pack) else {
             return Ok(true);
         };
+        let known = self.journal.known_checkpoints()?;
         for (object, place) in
             objects.iter().filter(|(object, _)| object.kind == ObjectKind::Manifest)
         {
             let block = self.packs.read_block(*place)?;
             let bytes = self.packs.cut_out(&block, *place, &object.id)?;
             match serde_json::from_slice::<Manifest>(bytes) {
-                Ok(manifest) if self.journal.knows_checkpoint(manifest.checkpoint.id)? => {}
+                Ok(manifest) if known.contains(&manifest.checkpoint.id) => {}
                 _ => return Ok(true),
             }
         }
@@ -152,40 +211,73 @@ impl Engine {
     }
 }
 
-/// Puts a journal that cannot be used aside and answers what could be read of it. `None` when there
-/// is one to go on with.
-fn replace_damaged_journal(
-    home: &Home,
-    report: &mut ReconcileReport,
-) -> Result<Option<Vec<StoredEvent>>> {
+/// Replaces a journal that cannot be used by one made of what could be read of it. Killed at any point,
+/// the next attempt goes on: the new one is whole before the old one moves.
+fn replace_damaged_journal(home: &Home, report: &mut ReconcileReport) -> Result<()> {
     let path = home.journal();
-    if !path.exists() {
-        if has_packs(home) {
-            // An empty one, so that the packs are not mistaken for litter.
-            Journal::open(&path)?;
+    let rebuilt = rebuilt_journal(home);
+    if !rebuilt.exists() {
+        let is_gone = is_missing(&path)?;
+        if is_gone && !has_packs(home) {
+            return Ok(());
         }
-        return Ok(None);
-    }
-    let damage = Journal::open(&path).and_then(|journal| journal.check_usable());
-    match damage {
-        Ok(()) => return Ok(None),
-        Err(error) if error.is_damage() => {}
-        Err(error) => return Err(error.into()),
-    }
-    let salvaged = Journal::salvage(&path);
-    let stamp = Clock::from_env()?.now().as_millis();
-    let aside = path.with_extension(format!("db.damaged-{stamp}"));
-    for suffix in ["", "-wal", "-shm"] {
-        let from = PathBuf::from(format!("{}{suffix}", path.display()));
-        let to = PathBuf::from(format!("{}{suffix}", aside.display()));
-        match std::fs::rename(&from, &to) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::Io { path: from, source: error });
-            }
-            _ => {}
+        if !is_gone && !is_damaged(&path)? {
+            return Ok(());
         }
+        let events = if is_gone { Vec::new() } else { Journal::salvage(&path) };
+        let building = home.store.join("sessions.db.building");
+        remove_database(&building)?;
+        report.n_salvaged = Journal::open(&building)?.import(events)?;
+        std::fs::File::open(&building)
+            .and_then(|file| file.sync_all())
+            .map_err(Error::io(&building))?;
+        std::fs::rename(&building, &rebuilt).map_err(Error::io(&building))?;
     }
-    report.moved_aside = Some(aside);
-    Journal::open(&path)?;
-    Ok(Some(salvaged))
+    if path.exists() {
+        let stamp = Clock::from_env()?.now().as_millis();
+        let aside = path.with_extension(format!("db.damaged-{stamp}"));
+        move_database(&path, &aside)?;
+        report.moved_aside = Some(aside);
+    }
+    std::fs::rename(&rebuilt, &path).map_err(Error::io(&rebuilt))
+}
+
+/// Can it not be read from its first page to its last, or is an event not what was written?
+fn is_damaged(path: &Path) -> Result<bool> {
+    let checked = Journal::open(path).and_then(|journal| {
+        journal.check_usable()?;
+        journal.broken_events()
+    });
+    match checked {
+        Ok(broken) => Ok(!broken.is_empty()),
+        Err(error) if error.is_damage() => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What the names of a database's files end in.
+const DATABASE_FILES: [&str; 3] = ["-shm", "-wal", ""];
+
+fn move_database(from: &Path, to: &Path) -> Result<()> {
+    for suffix in DATABASE_FILES {
+        let from = PathBuf::from(format!("{}{suffix}", from.display()));
+        let to = PathBuf::from(format!("{}{suffix}", to.display()));
+        or_missing(std::fs::rename(&from, to), &from)?;
+    }
+    Ok(())
+}
+
+fn remove_database(path: &Path) -> Result<()> {
+    for suffix in DATABASE_FILES {
+        let path = PathBuf::from(format!("{}{suffix}", path.display()));
+        or_missing(std::fs::remove_file(&path), &path)?;
+    }
+    Ok(())
+}
+
+fn or_missing(done: std::io::Result<()>, path: &Path) -> Result<()> {
+    match done {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io(path)(error)),
+        _ => Ok(()),
+    }
 }

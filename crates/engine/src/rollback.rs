@@ -1,5 +1,7 @@
 //! Going back, and taking that back. Plan, show, save, record, apply, record: in this order, always.
 
+use std::collections::HashMap;
+
 use bivouac_core::checkpoint::{Checkpoint, Coverage, Trigger};
 use bivouac_core::event::Event;
 use bivouac_core::id::{CheckpointId, ObjectId, OperationId};
@@ -12,6 +14,7 @@ use bivouac_snapshot::diff::{Filter, Trees};
 use bivouac_snapshot::path_set::PathSet;
 use bivouac_snapshot::plan::{self, Plan};
 use bivouac_snapshot::tree::Entry;
+use bivouac_snapshot::verify::unreadable;
 
 use crate::look::Look;
 use crate::save::{Draft, SaveRequest, Saved};
@@ -143,39 +146,62 @@ impl Engine {
     /// Carries a plan out: first a safety checkpoint, then the plan on record, then file by file.
     pub fn restore(&mut self, restore: RestorePlan) -> Result<RestoreReport> {
         let lock = self.lock_workspace()?;
-        self.make_room(&restore.session, Trigger::Safety)?;
-        let operation = Operation {
-            id: OperationId::new(self.clock.new_id()),
-            kind: restore.kind,
-            workspace: self.home.workspace_path(),
-            target: restore.target.as_ref().map(|target| target.id),
-            safety: CheckpointId::new(self.clock.new_id()),
-            plan: ObjectId::of(&restore.plan.encode()),
-            started_at: self.clock.now(),
-        };
+        if self.heal_held(&lock)? {
+            return Err(Error::PlanOutdated { what: restore.kind });
+        }
+        self.check_floor()?;
+        let id = OperationId::new(self.clock.new_id());
         let mut request = SaveRequest::new(Trigger::Safety);
         request.message = Some(safety_message(&restore).parse()?);
         let draft = Draft {
-            operation: Some(operation.id),
+            operation: Some(id),
             forced: restore.forced,
-            objects: vec![(ObjectKind::Plan, restore.plan.encode())],
-            events: vec![Event::OperationStarted(Box::new(operation.clone()))],
-            ..Draft::new(operation.safety, request)
+            ..Draft::new(CheckpointId::new(self.clock.new_id()), request)
         };
         let Saved::Taken(saved) = self.save_draft(&restore.session, draft, &lock)? else {
             unreachable!("a safety checkpoint is always taken")
         };
+        let safety = saved.checkpoint;
+        let _store_lock = self.use_store()?;
+        let plan = self.settle(restore.plan, &safety)?.encode();
+        let operation = Operation {
+            id,
+            kind: restore.kind,
+            workspace: self.home.workspace_path(),
+            target: restore.target.map(|target| target.id),
+            safety: safety.id,
+            plan: ObjectId::of(&plan),
+            started_at: self.clock.now(),
+        };
         let started = KeptOperation { session_id: restore.session.id, operation, outcome: None };
-        let left_alone = restore.plan.left_alone;
-        let mut outcome = self.apply_or_take_back(&started)?;
-        outcome.left_alone.splice(0..0, left_alone);
-        self.end_operation(&started, outcome.clone())?;
-        Ok(RestoreReport { operation: started.operation.id, safety: saved.checkpoint, outcome })
+        self.begin_operation(&started, &plan)?;
+        let outcome = self.apply_or_take_back(&started)?;
+        let outcome = self.end_operation(&started, outcome)?;
+        Ok(RestoreReport { operation: id, safety, outcome })
+    }
+
+    /// Between the plan and the safety checkpoint, files may have changed or come to be ignored, and
+    /// what was saved long ago may have been damaged since. Only what can be given back is touched.
+    fn settle(&self, plan: Plan, safety: &Checkpoint) -> Result<Plan> {
+        let index = self.index();
+        let objects = self.objects(&index);
+        let none_fresh = HashMap::new();
+        let contents = plan.steps.iter().filter_map(|step| step.before?.content());
+        let unreadable = unreadable(&objects, contents)?;
+        let trees = Trees::with_fresh(&objects, &none_fresh);
+        Ok(plan.settle(&trees, &safety.tree, &unreadable)?)
+    }
+
+    /// Puts an operation on record, before it touches anything.
+    fn begin_operation(&mut self, started: &KeptOperation, plan: &[u8]) -> Result<()> {
+        let pack = self.store_object(ObjectKind::Plan, plan)?;
+        let event = Event::OperationStarted(Box::new(started.operation.clone()));
+        self.record_with(started.session_id, vec![event], pack.as_ref())?;
+        Ok(())
     }
 
     /// What fails half-way is put back; what cannot even be put back is left to the next command.
     fn apply_or_take_back(&mut self, started: &KeptOperation) -> Result<Outcome> {
-        let _store_lock = self.use_store()?;
         match self.carry_out(&started.operation) {
             Ok(outcome) => Ok(outcome),
             Err(error) => {

@@ -1,6 +1,9 @@
 //! Is there room for another checkpoint? When there is not, automatic ones are thinned first; one that
 //! is skipped all the same is an event, never silence.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use bivouac_core::autosave::is_automatic;
 use bivouac_core::checkpoint::Trigger;
 use bivouac_core::event::{CheckpointDeleted, CheckpointSkipped, DeletionReason, Event};
@@ -10,6 +13,8 @@ use bivouac_core::session::Session;
 use bivouac_core::size::Bytes;
 use bivouac_journal::query::SessionFilter;
 
+use crate::config::Config;
+use crate::home::Home;
 use crate::{Engine, Error, Result};
 
 impl Engine {
@@ -20,11 +25,16 @@ impl Engine {
         session: &Session,
         trigger: Trigger,
     ) -> Result<Option<String>> {
-        if self.shortage()?.is_none() {
-            return Ok(None);
-        }
-        self.shed()?;
-        let Some(error) = self.shortage()? else {
+        let short = match self.shortage()? {
+            None => return Ok(None),
+            // Others fill the disk, too: our history must not pay for that. What is dead can go.
+            Some(Error::DiskFloor { .. }) => {
+                self.sweep_packs()?;
+                self.shortage()?
+            }
+            Some(_) => self.shed()?,
+        };
+        let Some(error) = short else {
             return Ok(None);
         };
         if !is_automatic(trigger) {
@@ -34,6 +44,14 @@ impl Engine {
         let skipped = CheckpointSkipped { trigger, reason: why.parse()? };
         self.record(session.id, vec![Event::CheckpointSkipped(skipped)])?;
         Ok(Some(why))
+    }
+
+    /// Is there room on the disk? A restore asks this and no more: it lets nothing go that it may need.
+    pub(crate) fn check_floor(&self) -> Result<()> {
+        match self.shortage()? {
+            Some(floor @ Error::DiskFloor { .. }) => Err(floor),
+            _ => Ok(()),
+        }
     }
 
     /// What is short, if anything is.
@@ -51,44 +69,76 @@ impl Engine {
         Ok(None)
     }
 
-    /// Halves the automatic checkpoints of every session, and gives their bytes back.
-    fn shed(&mut self) -> Result<()> {
+    /// Thins the automatic checkpoints of every session by a quarter, and again as long as that gives
+    /// bytes back and is not enough. Answers what is still short.
+    fn shed(&mut self) -> Result<Option<Error>> {
         let mut n_shed = 0;
-        for session in self.journal.sessions(&SessionFilter::default())? {
-            let candidates = self.journal.candidates(session.id)?;
-            let gone = retention::thin(&candidates, candidates.len() / 2);
-            n_shed += gone.len();
-            self.delete_all(session.id, gone, DeletionReason::Budget)?;
+        self.sweep_packs()?;
+        let mut short = self.shortage()?;
+        while short.is_some() {
+            let n_now = self.thin_by_a_quarter()?;
+            if n_now == 0 {
+                break;
+            }
+            n_shed += n_now;
+            let swept = self.sweep_packs()?;
+            short = self.shortage()?;
+            if swept.bytes_after >= swept.bytes_before {
+                break;
+            }
         }
         if n_shed > 0 {
             self.notices.push(format!(
                 "the store is short of room: {n_shed} automatic checkpoints were thinned"
             ));
         }
-        self.sweep_packs()?;
-        Ok(())
+        Ok(short)
+    }
+
+    fn thin_by_a_quarter(&mut self) -> Result<usize> {
+        let mut n_gone = 0;
+        for session in self.journal.sessions(&SessionFilter::default())? {
+            let candidates = self.journal.candidates(session.id)?;
+            let n_automatic = retention::n_thinnable(&candidates);
+            let gone = retention::thin(&candidates, n_automatic * 3 / 4);
+            n_gone += gone.len();
+            self.delete_all(session.id, gone, DeletionReason::Budget)?;
+        }
+        Ok(n_gone)
     }
 
     /// Thins one session's automatic checkpoints to the number that is kept.
     pub(crate) fn thin_session(&mut self, session: SessionId) -> Result<()> {
-        let candidates = self.journal.candidates(session)?;
-        let gone = retention::thin(&candidates, self.config.retention.max_per_session);
+        let most = self.config.retention.max_per_session;
+        let gone = retention::thin(&self.journal.candidates(session)?, most);
         self.delete_all(session, gone, DeletionReason::Thinned)
     }
 
-    /// Lets go of what has outlived its time, in sessions that ended.
-    pub(crate) fn expire_old(&mut self) -> Result<u64> {
-        let mut n_expired = 0;
+    /// Applies every session's own retention: that of the workspace it is in. Where that cannot be read,
+    /// nothing is let go. Answers how many checkpoints went.
+    pub(crate) fn retain(&mut self) -> Result<u64> {
+        let mut n_gone = 0;
         for session in self.journal.sessions(&SessionFilter::default())? {
+            let home = Home {
+                workspace: OsStr::from_bytes(session.workspace.as_bytes()).into(),
+                ..self.home.clone()
+            };
+            let Ok(config) = Config::load(&home) else {
+                continue;
+            };
+            let mut gone = Vec::new();
             if session.status.is_ended() {
                 let candidates = self.journal.candidates(session.id)?;
-                let gone =
-                    retention::expire(&candidates, self.config.retention.max_age, self.clock.now());
-                n_expired += gone.len() as u64;
-                self.delete_all(session.id, gone, DeletionReason::Expired)?;
+                gone = retention::expire(&candidates, config.retention.max_age, self.clock.now());
             }
+            n_gone += gone.len() as u64;
+            self.delete_all(session.id, gone, DeletionReason::Expired)?;
+            let candidates = self.journal.candidates(session.id)?;
+            let gone = retention::thin(&candidates, config.retention.max_per_session);
+            n_gone += gone.len() as u64;
+            self.delete_all(session.id, gone, DeletionReason::Thinned)?;
         }
-        Ok(n_expired)
+        Ok(n_gone)
     }
 
     fn delete_all(

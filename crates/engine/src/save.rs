@@ -64,22 +64,11 @@ pub(crate) struct Draft {
     pub(crate) operation: Option<OperationId>,
     /// Captured whatever the rules say.
     pub(crate) forced: PathSet,
-    /// Stored with it.
-    pub(crate) objects: Vec<(ObjectKind, Vec<u8>)>,
-    /// Recorded with it, in the same instant.
-    pub(crate) events: Vec<Event>,
 }
 
 impl Draft {
     pub(crate) fn new(id: CheckpointId, request: SaveRequest) -> Self {
-        Self {
-            id,
-            request,
-            operation: None,
-            forced: PathSet::default(),
-            objects: Vec::new(),
-            events: Vec::new(),
-        }
+        Self { id, request, operation: None, forced: PathSet::default() }
     }
 }
 
@@ -88,6 +77,7 @@ impl Engine {
     pub fn save(&mut self, session: Option<&str>, request: SaveRequest) -> Result<Saved> {
         self.home.check_workspace()?;
         let workspace_lock = self.lock_workspace()?;
+        self.heal_held(&workspace_lock)?;
         let session = match self.session_to_continue(session)? {
             Some(session) => session,
             None => self.new_session(SessionDraft::default())?,
@@ -117,10 +107,18 @@ impl Engine {
         let draft = Draft::new(CheckpointId::new(self.clock.new_id()), request);
         let saved = self.save_draft(&session, draft, &workspace_lock)?;
         if let Saved::Taken(_) = saved {
-            self.thin_session(session.id)?;
-            self.sweep_in_background()?;
+            self.tidy_after(&session);
         }
         Ok(saved)
+    }
+
+    /// The checkpoint is saved, whatever becomes of this.
+    fn tidy_after(&mut self, session: &Session) {
+        let tidied = self.thin_session(session.id).and_then(|()| self.sweep_in_background());
+        if let Err(error) = tidied {
+            let why = crate::error::in_one_line(&error);
+            self.notices.push(format!("the store could not be tidied: {why}"));
+        }
     }
 
     fn check_same_workspace(&self, session: &Session) -> Result<()> {
@@ -166,8 +164,7 @@ impl Engine {
         let stored_bytes = pack.as_ref().map_or(0, |pack| pack.size_bytes);
         let taken_event =
             CheckpointTaken { checkpoint: manifest.checkpoint, manifest: manifest_id };
-        let mut events = vec![Event::CheckpointTaken(Box::new(taken_event))];
-        events.extend(draft.events);
+        let events = vec![Event::CheckpointTaken(Box::new(taken_event))];
         let recorded = self.record_with(session.id, events, pack.as_ref())?;
         let Some(Event::CheckpointTaken(recorded)) = recorded.into_iter().next() else {
             unreachable!("the first event recorded is the first one given")
@@ -200,16 +197,18 @@ impl Engine {
     ) -> Result<Stored<'s>> {
         let index = self.index();
         let objects = self.objects(&index);
-        let compression = Compression::quick(self.config.compression_level);
-        let mut pack =
-            PackWriter::new(self.packs.folder(), PackId::new(self.clock.new_id()), compression);
+        let mut pack = self.new_pack();
         let git = GitReader::start(&self.home);
         let mut sink = Sink::keep(&objects, &mut pack);
         let taken = self.scan(scene, &draft.forced, &mut sink)?;
         let fresh = std::mem::take(&mut sink.fresh);
         let trees = Trees::with_fresh(&objects, &fresh);
-        let n_changed =
-            parent.map(|parent| count_changes(&trees, &parent.tree, &taken.tree)).transpose()?;
+        let counted = parent.map(|parent| count_changes(&trees, &parent.tree, &taken.tree));
+        let n_changed = match counted {
+            // A parent that cannot be read must not keep what is here now from being saved.
+            Some(Err(Error::Snapshot(error))) if error.is_damage() => None,
+            counted => counted.transpose()?,
+        };
         let change = if n_changed == Some(0) { Change::None } else { Change::Some };
         if let (Verdict::Skip(why), Some(parent)) =
             (autosave::after_scan(draft.request.trigger, change), parent)
@@ -221,9 +220,6 @@ impl Engine {
         }
         let git = git.map(|reader| reader.finish(&trees, &taken.tree));
         let git = git.map(|facts| put_facts(&facts, &objects, &mut pack)).transpose()?;
-        for (kind, bytes) in &draft.objects {
-            put(&objects, &mut pack, *kind, bytes)?;
-        }
         let described = self.describe(session, draft, &taken)?;
         let checkpoint = Checkpoint { parent: parent.map(|it| it.id), git, ..described };
         let manifest = Manifest {
@@ -232,10 +228,7 @@ impl Engine {
             checkpoint,
         };
         let manifest_id = put(&objects, &mut pack, ObjectKind::Manifest, &to_json(&manifest))?;
-        let pack = pack.finish()?;
-        if let Some(pack) = &pack {
-            self.packs.read_back(pack)?;
-        }
+        let pack = self.finish_pack(pack)?;
         Ok(Stored::Whole(Box::new(StoredWorkspace {
             taken,
             manifest,
@@ -243,6 +236,28 @@ impl Engine {
             pack,
             n_changed,
         })))
+    }
+
+    fn new_pack(&self) -> PackWriter {
+        let compression = Compression::quick(self.config.compression_level);
+        PackWriter::new(self.packs.folder(), PackId::new(self.clock.new_id()), compression)
+    }
+
+    /// Makes a pack durable and reads it back.
+    fn finish_pack(&self, pack: PackWriter) -> Result<Option<NewPack>> {
+        let pack = pack.finish()?;
+        if let Some(pack) = &pack {
+            self.packs.read_back(pack)?;
+        }
+        Ok(pack)
+    }
+
+    /// Makes one object durable, in a pack that is still to be recorded. `None` if the store has it.
+    pub(crate) fn store_object(&self, kind: ObjectKind, bytes: &[u8]) -> Result<Option<NewPack>> {
+        let index = self.index();
+        let mut pack = self.new_pack();
+        put(&self.objects(&index), &mut pack, kind, bytes)?;
+        self.finish_pack(pack)
     }
 
     fn describe(&self, session: &Session, draft: &Draft, taken: &Taken<'_>) -> Result<Checkpoint> {

@@ -5,7 +5,7 @@ use std::fs;
 use bivouac_core::checkpoint::Checkpoint;
 use bivouac_core::event::CheckpointTaken;
 use bivouac_core::id::{ObjectId, PackId};
-use bivouac_journal::query::{CheckpointFilter, SessionFilter};
+use bivouac_journal::query::CheckpointFilter;
 use bivouac_snapshot::objects::Objects;
 use bivouac_snapshot::sweep::{Live, PackUse, plan_sweep, rewrite, survey};
 
@@ -37,12 +37,7 @@ impl Engine {
 
     /// Applies retention everywhere, then sweeps.
     pub fn gc(&mut self) -> Result<SweepReport> {
-        let mut n_expired = self.expire_old()?;
-        for session in self.journal.sessions(&SessionFilter::default())? {
-            let n_before = self.journal.n_checkpoints(session.id)?;
-            self.thin_session(session.id)?;
-            n_expired += n_before - self.journal.n_checkpoints(session.id)?;
-        }
+        let n_expired = self.retain()?;
         let mut report = self.sweep_packs()?;
         report.n_expired = n_expired;
         let stamp = self.home.sweep_stamp();
@@ -148,7 +143,14 @@ impl Engine {
         let objects = self.objects(&index);
         let mut live = Live::default();
         for kept in self.journal.checkpoints(&CheckpointFilter::default())? {
-            mark_checkpoint(&mut live, &objects, &kept.taken)?;
+            mark_checkpoint(&mut live, &objects, &kept.taken).map_err(|error| match error {
+                // Only full knowledge deletes: what else this one needs cannot be told.
+                Error::Snapshot(cause) if cause.is_damage() => {
+                    let handle = kept.taken.checkpoint.handle.clone();
+                    Error::NotWhole { handle, source: cause }
+                }
+                other => other,
+            })?;
         }
         for plan in self.journal.living_plans()? {
             live.mark(plan);

@@ -71,7 +71,8 @@ impl Engine {
         report.n_objects = scan.places().len() as u64;
         report.damage = scan.damage.iter().map(ToString::to_string).collect();
         self.check_index(&scan, &mut report)?;
-        self.check_checkpoints(&scan, &mut report)?;
+        report.n_checkpoints = self.journal.checkpoints(&CheckpointFilter::default())?.len() as u64;
+        report.affected = self.affected(&scan)?;
         Ok(report)
     }
 
@@ -98,14 +99,13 @@ impl Engine {
     }
 
     /// Which checkpoints need something that is not there?
-    fn check_checkpoints(&self, scan: &PackScan, report: &mut VerifyReport) -> Result<()> {
+    pub(crate) fn affected(&self, scan: &PackScan) -> Result<Vec<Affected>> {
         let index = self.index();
         let sound = Sound { scan, index: &index };
         let objects = Objects::new(&self.packs, &sound);
         let mut verifier = Verifier::default();
-        let checkpoints = self.journal.checkpoints(&CheckpointFilter::default())?;
-        report.n_checkpoints = checkpoints.len() as u64;
-        for kept in checkpoints {
+        let mut affected = Vec::new();
+        for kept in self.journal.checkpoints(&CheckpointFilter::default())? {
             let checkpoint = kept.taken.checkpoint;
             let mut losses = verifier.losses(&objects, &checkpoint.tree)?;
             let others = [Some(kept.taken.manifest), checkpoint.git.as_ref().map(|git| git.facts)];
@@ -115,10 +115,10 @@ impl Engine {
                 }
             }
             if !losses.is_empty() {
-                report.affected.push(Affected { checkpoint, losses });
+                affected.push(Affected { checkpoint, losses });
             }
         }
-        Ok(())
+        Ok(affected)
     }
 }
 

@@ -40,16 +40,29 @@ impl Journal {
             catalog::add_pack(&transaction, pack)?;
         }
         let mut recorded = Vec::with_capacity(events.len());
-        for new in events {
+        for mut new in events {
+            projection::settle_handle(&transaction, &mut new.event)?;
             recorded.push(append_one(&transaction, now, new)?);
         }
         transaction.commit()?;
         Ok(recorded)
     }
+
+    /// Records events about checkpoints that were found again. They keep their handles and their names
+    /// unless someone else has them.
+    pub fn adopt(&mut self, now: Timestamp, events: Vec<NewEvent>) -> Result<()> {
+        let transaction =
+            self.writable()?.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for mut new in events {
+            projection::settle_found(&transaction, &mut new.event)?;
+            append_one(&transaction, now, new)?;
+        }
+        transaction.commit()?;
+        Ok(())
+    }
 }
 
-fn append_one(transaction: &Transaction<'_>, now: Timestamp, mut new: NewEvent) -> Result<Event> {
-    projection::settle_handle(transaction, &mut new.event)?;
+fn append_one(transaction: &Transaction<'_>, now: Timestamp, new: NewEvent) -> Result<Event> {
     let (session_sequence, previous_hash) = head(transaction, new.session_id)?;
     let mut stored = StoredEvent {
         sequence: next_sequence(transaction)?,
@@ -85,7 +98,7 @@ pub(crate) fn insert(transaction: &Transaction<'_>, stored: &StoredEvent) -> Res
 }
 
 /// The session's last event: its number and its hash.
-fn head(transaction: &Transaction<'_>, session: SessionId) -> Result<(i64, Vec<u8>)> {
+pub(crate) fn head(transaction: &Transaction<'_>, session: SessionId) -> Result<(i64, Vec<u8>)> {
     let sql = "SELECT session_sequence, hash FROM events WHERE session_id = ? ORDER BY session_sequence DESC LIMIT 1";
     let mut statement = transaction.prepare_cached(sql)?;
     let found = statement

@@ -65,13 +65,17 @@ impl Journal {
         Ok(Self { connection, access })
     }
 
-    /// Opens a journal that cannot be written, without so much as a lock file beside it.
+    /// Opens a journal that cannot be written, without so much as a lock file beside it. What was
+    /// committed last may still be in the file beside it, so that is read as well where there is one.
     pub fn open_read_only(path: &Path) -> Result<Self> {
         check_sqlite()?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         let name =
             path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-        let connection = Connection::open_with_flags(format!("file:{name}?immutable=1"), flags)?;
+        let log = path.with_extension("db-wal");
+        let is_pending = std::fs::metadata(log).is_ok_and(|meta| meta.len() > 0);
+        let how = if is_pending { "mode=ro" } else { "immutable=1" };
+        let connection = Connection::open_with_flags(format!("file:{name}?{how}"), flags)?;
         set_up(&connection)?;
         migrate::version(&connection)?;
         Ok(Self { connection, access: Access::ReadOnly })

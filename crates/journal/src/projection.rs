@@ -42,6 +42,27 @@ pub(crate) fn settle_handle(connection: &Connection, event: &mut Event) -> Resul
     Ok(())
 }
 
+/// A checkpoint that was found again keeps its handle and its name, unless another has them.
+pub(crate) fn settle_found(connection: &Connection, event: &mut Event) -> Result<()> {
+    let Event::CheckpointTaken(taken) = event else {
+        return Ok(());
+    };
+    let checkpoint = &mut taken.checkpoint;
+    let is_taken = "SELECT 1 FROM session_checkpoints WHERE handle = ?";
+    if connection.prepare_cached(is_taken)?.exists([checkpoint.handle.as_str()])? {
+        let last = last_number(connection, checkpoint.handle.prefix())?;
+        checkpoint.handle = checkpoint.handle.renumbered(last + 1);
+    }
+    if let Some(name) = &checkpoint.name {
+        let is_taken = "SELECT 1 FROM session_checkpoints WHERE session_id = ? AND name = ?";
+        let session = checkpoint.session_id.to_string();
+        if connection.prepare_cached(is_taken)?.exists([session.as_str(), name.as_str()])? {
+            checkpoint.name = None;
+        }
+    }
+    Ok(())
+}
+
 /// The highest number a day has given out.
 pub(crate) fn last_number(connection: &Connection, prefix: &str) -> Result<u32> {
     let mut statement =

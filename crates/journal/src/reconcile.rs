@@ -1,6 +1,6 @@
 //! Rebuilding the tables from the events, and telling what was wrong with them.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::path::Path;
 
 use bivouac_core::id::{CheckpointId, SessionId};
@@ -8,7 +8,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::projection::{self, Applied, TABLES};
-use crate::stored::{COLUMNS, NO_HASH, StoredEvent};
+use crate::stored::{COLUMNS, StoredEvent};
 use crate::{Error, Journal, Result, append, read};
 
 /// What a rebuild found.
@@ -81,8 +81,7 @@ impl Journal {
         }
     }
 
-    /// Reads what can still be read of a damaged journal: for each session, its events up to the first
-    /// that is missing or not what was written.
+    /// Reads what can still be read of a damaged journal: every event that is what was written.
     pub fn salvage(path: &Path) -> Vec<StoredEvent> {
         let Ok(connection) = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
         else {
@@ -95,26 +94,29 @@ impl Journal {
         let Ok(mut statement) = connection.prepare(&sql) else {
             return Vec::new();
         };
-        let mut heads: HashMap<SessionId, Vec<u8>> = HashMap::new();
         let mut events = Vec::new();
         for sequence in 1..=newest {
             let read = statement.query_row([sequence], |row| Ok(StoredEvent::read(row)));
-            let Ok(Ok(stored)) = read else { continue };
-            let head = heads.get(&stored.session_id).map_or(NO_HASH.as_slice(), Vec::as_slice);
-            if stored.previous_hash == head && stored.hash == stored.expected_hash() {
-                heads.insert(stored.session_id, stored.hash.clone());
+            if let Ok(Ok(stored)) = read
+                && stored.hash == stored.expected_hash()
+            {
                 events.push(stored);
             }
         }
         events
     }
 
-    /// Takes in events as they were, hash and all. Answers how many.
+    /// Takes in salvaged events. Where one before them is gone, the chain is closed over the gap.
+    /// Answers how many there were.
     pub fn import(&mut self, events: Vec<StoredEvent>) -> Result<u64> {
         let transaction =
             self.writable()?.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let count = events.len() as u64;
-        for stored in events {
+        for mut stored in events {
+            let (sequence, previous_hash) = append::head(&transaction, stored.session_id)?;
+            stored.session_sequence = sequence + 1;
+            stored.previous_hash = previous_hash;
+            stored.hash = stored.expected_hash().to_vec();
             append::insert(&transaction, &stored)?;
         }
         transaction.commit()?;
@@ -125,10 +127,13 @@ impl Journal {
         projection::has_session(&self.connection, id)
     }
 
-    /// Has this checkpoint ever been recorded, deleted or not?
-    pub fn knows_checkpoint(&self, id: CheckpointId) -> Result<bool> {
-        let sql = "SELECT 1 FROM events WHERE kind = 'checkpoint.taken' AND json_extract(data, '$.checkpoint.id') = ?";
-        Ok(self.connection.prepare_cached(sql)?.exists([id.to_string()])?)
+    /// Every checkpoint that was ever recorded, deleted or not.
+    pub fn known_checkpoints(&self) -> Result<HashSet<CheckpointId>> {
+        let sql =
+            "SELECT coalesce(json_extract(data, '$.checkpoint.id'), json_extract(data, '$.id'))
+                   FROM events WHERE kind IN ('checkpoint.taken', 'checkpoint.deleted')";
+        let ids = self.rows(sql, [], |row| crate::stored::parse(row, 0, "events"))?;
+        Ok(ids.into_iter().collect())
     }
 }
 
@@ -178,7 +183,7 @@ fn dump_table(connection: &Connection, table: &str, key: &str) -> Result<Vec<Str
 
 /// How many rows are in one and not in the other.
 fn difference(before: &[String], after: &[String]) -> u64 {
-    let missing = after.iter().filter(|row| !before.contains(row)).count();
-    let extra = before.iter().filter(|row| !after.contains(row)).count();
-    missing.max(extra) as u64
+    let (before, after): (HashSet<&String>, HashSet<&String>) =
+        (before.iter().collect(), after.iter().collect());
+    after.difference(&before).count().max(before.difference(&after).count()) as u64
 }

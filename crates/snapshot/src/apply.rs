@@ -7,21 +7,21 @@
 //! planned are done, paths that are still as before are ready, all others are left alone.
 
 use std::collections::BTreeSet;
-use std::io::{self, Read};
+use std::io;
 
-use bivouac_core::id::{ObjectId, OperationId};
+use bivouac_core::id::OperationId;
 use bivouac_core::operation::{LeftAlone, Outcome, WhyLeft};
 use bivouac_core::path::RelPath;
 use bivouac_core::progress::Progress;
 use rayon::prelude::*;
 
-use crate::beneath::{Kind, Root, Stat, is_gone, stat_open, we_are_root};
-use crate::chunks;
+use crate::beneath::{Kind, Root, Stat, is_gone, we_are_root};
 use crate::diff::is_locked;
+use crate::displaced::{self, is_entry};
 use crate::objects::Objects;
 use crate::plan::{Plan, Step};
-use crate::stage::{SYNC_SINGLY, Staging, Task, stage};
-use crate::tree::{Content, Entry};
+use crate::stage::{SYNC_SINGLY, Staging, Task, give_to_owner, stage};
+use crate::tree::Entry;
 use crate::{Error, Result};
 
 /// Carries out a plan, or the rest of it. What is left alone is told in the outcome.
@@ -34,6 +34,7 @@ pub fn apply(
 ) -> Result<Outcome> {
     let staging = Staging::open(root, id)?;
     let mut outcome = Outcome { left_alone: plan.left_alone.clone(), ..Outcome::default() };
+    displaced::put_back(root, &staging, plan, &mut outcome)?;
     let mut tasks = examine(root, &staging, plan, &mut outcome)?;
     stage(root, objects, &tasks, progress)?;
     swap(root, &mut tasks, &mut outcome, progress)?;
@@ -61,7 +62,7 @@ fn examine<'p>(
         let staged = staging.at(n.to_string().as_bytes());
         match state {
             State::AsBefore(seen) => tasks.push(Task { step, staged, seen, is_done: false }),
-            State::AsAfter => give_back_foreign(root, step, &staged, outcome)?,
+            State::AsAfter => {}
             State::Other => leave(outcome, step, WhyLeft::ChangedMeanwhile),
         }
     }
@@ -102,69 +103,6 @@ fn is_between(step: &Step, stat: Option<&Stat>) -> bool {
         (Some(stat), _, Some(Entry::Folder { .. })) => stat.kind == Kind::Folder,
         _ => false,
     }
-}
-
-/// Is what stands at a path exactly this entry? A folder is, whatever is in it.
-fn is_entry(root: &Root, path: &[u8], stat: &Stat, entry: &Entry) -> bool {
-    match entry {
-        Entry::File(file) => {
-            let looks_alike =
-                stat.kind == Kind::File && stat.size == file.size && stat.mode == file.mode;
-            looks_alike && has_content(root, path, &file.content).unwrap_or(false)
-        }
-        Entry::Link(target) => {
-            stat.kind == Kind::Link
-                && root.read_link(path).is_ok_and(|found| ObjectId::of(&found) == *target)
-        }
-        Entry::Folder { mode, .. } => stat.kind == Kind::Folder && stat.mode == *mode,
-        Entry::Gap { .. } => false,
-    }
-}
-
-/// Reads the file and compares its hash, also of a large one, without help from any cache.
-fn has_content(root: &Root, path: &[u8], content: &Content) -> io::Result<bool> {
-    let mut file = root.open_file(path)?;
-    let before = stat_open(&file)?;
-    let found = match content {
-        Content::Whole(_) => {
-            let mut bytes = Vec::with_capacity(before.size as usize + 1);
-            file.read_to_end(&mut bytes)?;
-            ObjectId::of(&bytes)
-        }
-        Content::Chunked(_) => {
-            let list = chunks::cut(&mut file, |_, _| Ok::<(), std::convert::Infallible>(()));
-            let Ok(list) = list;
-            ObjectId::of(&list?.encode())
-        }
-    };
-    Ok(found == *content.id() && stat_open(&file)?.is_same(&before))
-}
-
-/// A path is as planned. If an interrupted run displaced something else than it expected there, that
-/// is someone's work: it goes back to its place.
-fn give_back_foreign(root: &Root, step: &Step, staged: &[u8], outcome: &mut Outcome) -> Result<()> {
-    let is_known = |path: &[u8], stat: &Stat| {
-        let sides = [&step.before, &step.after];
-        sides.into_iter().flatten().any(|entry| is_entry(root, path, stat, entry))
-    };
-    for suffix in [b".new", b".old"] {
-        let displaced = [staged, suffix.as_slice()].concat();
-        let Ok(stat) = root.stat(&displaced) else {
-            continue;
-        };
-        if is_known(&displaced, &stat) {
-            continue;
-        }
-        let path = step.path.as_bytes();
-        let back = match step.after {
-            None => root.move_to_free(&displaced, path),
-            Some(Entry::Folder { .. }) => root.move_to_free(&displaced, &[path, b".kept"].concat()),
-            Some(_) => root.exchange(&displaced, path),
-        };
-        back.map_err(Error::write_workspace(&step.path))?;
-        leave(outcome, step, WhyLeft::ChangedMeanwhile);
-    }
-    Ok(())
 }
 
 /// Folders without write permission are opened for the time of the swap.
@@ -291,6 +229,8 @@ impl Swapper<'_> {
         match self.root.create_folder(path, 0o700) {
             Err(error) if !is_there() => or_leave(error, task.step, outcome),
             _ => {
+                give_to_owner(self.root, task.step, path)
+                    .map_err(Error::write_workspace(&task.step.path))?;
                 task.is_done = true;
                 self.progress.add(1);
                 Ok(())

@@ -26,6 +26,8 @@ pub struct Stat {
     pub mtime_ns: i64,
     pub ctime_ns: i64,
     pub inode: u64,
+    /// How many names the file has. Not remembered.
+    pub n_links: u64,
     /// Not remembered: it may have another number after the next start of the machine.
     pub device: u64,
 }
@@ -100,10 +102,22 @@ impl Root {
         Ok(stat_of(&rustix::fs::statat(&self.fd, path, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
+    /// Who owns what is at `path`; the empty path is the root.
     pub fn owner(&self, path: &[u8]) -> io::Result<Owner> {
-        let (folder, name) = self.folder_of(path)?;
-        let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let stat = if path.is_empty() {
+            rustix::fs::fstat(&self.fd)?
+        } else {
+            let (folder, name) = self.folder_of(path)?;
+            rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?
+        };
         Ok(Owner { user: Uid::from_raw(stat.st_uid), group: Gid::from_raw(stat.st_gid) })
+    }
+
+    /// Only root can give things away, and only root needs to.
+    pub fn set_owner(&self, path: &[u8], owner: Owner) -> io::Result<()> {
+        let (folder, name) = self.folder_of(path)?;
+        let (user, group) = (Some(owner.user), Some(owner.group));
+        Ok(rustix::fs::chownat(folder, name, user, group, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
     /// Opens a file for reading. Never blocks on a fifo that took the file's place.
@@ -323,11 +337,6 @@ pub fn set_mode_open(file: &File, mode: u16) -> io::Result<()> {
     Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode.into()))?)
 }
 
-/// Gives an open file to its rightful owner. Only root can, and only root needs to.
-pub fn set_owner_open(file: &File, owner: Owner) -> io::Result<()> {
-    Ok(rustix::fs::fchown(file, Some(owner.user), Some(owner.group))?)
-}
-
 pub fn we_are_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -343,6 +352,7 @@ fn stat_of(stat: &rustix::fs::Stat) -> Stat {
         mtime_ns: nanoseconds(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
         ctime_ns: nanoseconds(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
         inode: stat.st_ino as u64,
+        n_links: stat.st_nlink as u64,
         device: stat.st_dev as u64,
     }
 }

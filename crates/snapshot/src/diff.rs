@@ -1,6 +1,8 @@
 //! What differs between two trees. Folders with the same tree are not even read.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use bivouac_core::id::ObjectId;
 use bivouac_core::path::RelPath;
@@ -12,23 +14,21 @@ use crate::{Error, Result};
 /// Trees of the store, and those of a snapshot that was only looked at.
 pub struct Trees<'a> {
     objects: &'a Objects<'a>,
-    fresh: Option<&'a HashMap<ObjectId, Vec<u8>>>,
+    fresh: &'a HashMap<ObjectId, Vec<u8>>,
+    /// The trees that paths were last looked for in: neighbours are asked for one after the other.
+    decoded: RefCell<HashMap<ObjectId, Rc<Tree>>>,
 }
 
-impl<'a> Trees<'a> {
-    pub const fn new(objects: &'a Objects<'a>) -> Self {
-        Self { objects, fresh: None }
-    }
+/// So many decoded trees are kept.
+const MAX_DECODED: usize = 256;
 
-    pub const fn with_fresh(
-        objects: &'a Objects<'a>,
-        fresh: &'a HashMap<ObjectId, Vec<u8>>,
-    ) -> Self {
-        Self { objects, fresh: Some(fresh) }
+impl<'a> Trees<'a> {
+    pub fn with_fresh(objects: &'a Objects<'a>, fresh: &'a HashMap<ObjectId, Vec<u8>>) -> Self {
+        Self { objects, fresh, decoded: RefCell::default() }
     }
 
     pub fn get(&self, id: &ObjectId) -> Result<Tree> {
-        match self.fresh.and_then(|fresh| fresh.get(id)) {
+        match self.fresh.get(id) {
             Some(bytes) => Tree::decode(id, bytes),
             None => self.objects.tree(id),
         }
@@ -39,7 +39,7 @@ impl<'a> Trees<'a> {
         let mut at = *root;
         let mut names = path.as_bytes().split(|byte| *byte == b'/').peekable();
         while let Some(name) = names.next() {
-            match self.get(&at)?.get(name) {
+            match self.decoded(&at)?.get(name) {
                 Some(entry) if names.peek().is_none() => return Ok(Some(*entry)),
                 Some(Entry::Folder { tree, .. }) => at = *tree,
                 // What lies in a folder that was left out was left out with it.
@@ -48,6 +48,19 @@ impl<'a> Trees<'a> {
             }
         }
         Ok(None)
+    }
+
+    fn decoded(&self, id: &ObjectId) -> Result<Rc<Tree>> {
+        if let Some(tree) = self.decoded.borrow().get(id) {
+            return Ok(Rc::clone(tree));
+        }
+        let tree = Rc::new(self.get(id)?);
+        let mut decoded = self.decoded.borrow_mut();
+        if decoded.len() >= MAX_DECODED {
+            decoded.clear();
+        }
+        decoded.insert(*id, Rc::clone(&tree));
+        Ok(tree)
     }
 }
 

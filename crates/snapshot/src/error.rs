@@ -24,6 +24,8 @@ pub enum Error {
     Damaged { path: PathBuf, offset: u64, what: &'static str },
     #[error("object {id} is not a valid {what}")]
     Malformed { id: ObjectId, what: &'static str },
+    #[error("could not learn what git tracks: {why}")]
+    Tracked { why: String },
     #[error("could not use the object index")]
     Catalog(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("`{}` is not empty", path.display())]
@@ -54,6 +56,7 @@ impl Error {
     /// What the person can do about it, when we know.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
+            Self::Tracked { .. } => Some("see what `git ls-files` says in this folder"),
             Self::Read { source, .. }
             | Self::Write { source, .. }
             | Self::ReadWorkspace { source, .. }

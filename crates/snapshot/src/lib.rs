@@ -6,6 +6,7 @@ mod bytes;
 pub mod checkout;
 pub mod chunks;
 pub mod diff;
+pub mod displaced;
 mod error;
 mod node;
 pub mod objects;

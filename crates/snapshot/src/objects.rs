@@ -2,7 +2,7 @@
 //! own hash; a missing object is an error, never an absent file.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -16,7 +16,10 @@ use rayon::prelude::*;
 
 use crate::block::{Block, BlockHeader, BlockList, BlockObject, HEADER_LEN, ObjectKind};
 use crate::chunks::ChunkList;
-use crate::pack::{NewPack, PACK_HEADER_LEN, TRAILER_LEN, header, pack_path, trailer};
+use crate::pack::{
+    Compression, NewPack, PACK_HEADER_LEN, PackWriter, TRAILER_LEN, header, pack_path, sync_folder,
+    trailer,
+};
 use crate::tree::{Content, Tree};
 use crate::{Error, Result};
 
@@ -291,6 +294,8 @@ pub struct PackScan {
     pub manifests: Vec<ObjectId>,
     /// Blocks and packs that could not be read, and why.
     pub damage: Vec<Error>,
+    /// The packs those are in.
+    pub damaged: BTreeSet<PackId>,
     pub n_packs: usize,
 }
 
@@ -305,7 +310,7 @@ impl PackScan {
             let places = match packs.blocks(id) {
                 Ok(places) => places,
                 Err(error) => {
-                    scan.damage.push(error);
+                    scan.note(id, error);
                     packs.blocks_before_damage(id)
                 }
             };
@@ -314,7 +319,7 @@ impl PackScan {
             for objects in checked {
                 match objects {
                     Ok(objects) => scan.add(&objects),
-                    Err(error) => scan.damage.push(error),
+                    Err(error) => scan.note(id, error),
                 }
             }
             progress.add(1);
@@ -324,6 +329,11 @@ impl PackScan {
         scan.manifests.dedup();
         progress.end();
         Ok(scan)
+    }
+
+    fn note(&mut self, pack: PackId, damage: Error) {
+        self.damage.push(damage);
+        self.damaged.insert(pack);
     }
 
     fn add(&mut self, objects: &[(BlockObject, Place)]) {
@@ -353,6 +363,30 @@ impl Catalog for PackScan {
 }
 
 impl Packs {
+    /// Writes what is still good of a damaged pack into a new one, and moves the damaged one aside: it is
+    /// kept, and no longer counts.
+    pub fn set_aside(&self, damaged: PackId, scan: &PackScan, new: PackId) -> Result<PathBuf> {
+        let mut writer = PackWriter::new(&self.folder, new, Compression::THOROUGH);
+        let mut good: Vec<Place> =
+            scan.places().map(|(_, place)| *place).filter(|place| place.pack == damaged).collect();
+        good.sort_unstable();
+        good.dedup();
+        for place in good {
+            let block = self.read_block(place)?;
+            for (object, bytes) in block.objects() {
+                writer.put(object.kind, object.id, bytes)?;
+            }
+        }
+        if let Some(pack) = writer.finish()? {
+            self.read_back(&pack)?;
+        }
+        let (path, aside) = (self.path(damaged), self.path(damaged).with_extension("damaged"));
+        std::fs::rename(&path, &aside).map_err(Error::write(&path))?;
+        self.forget_open();
+        sync_folder(&self.folder)?;
+        Ok(aside)
+    }
+
     /// As many block starts as can be found in a pack whose frame is damaged.
     fn blocks_before_damage(&self, id: PackId) -> Vec<Place> {
         let Ok(file) = self.file(id) else {

@@ -1,7 +1,7 @@
 //! What a restore would do, path by path, before it does anything. A plan can be shown, stored,
 //! carried out, finished later and turned around.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use bivouac_core::id::ObjectId;
 use bivouac_core::operation::{LeftAlone, WhyLeft};
@@ -143,6 +143,38 @@ impl Plan {
         Self { steps: self.steps.iter().map(invert).collect(), left_alone: Vec::new() }
     }
 
+    /// Leaves alone what a snapshot does not hold the way the plan expects it, and what could not be
+    /// given back from it.
+    pub fn settle(
+        self,
+        trees: &Trees<'_>,
+        saved: &ObjectId,
+        unreadable: &HashSet<ObjectId>,
+    ) -> Result<Self> {
+        let mut settled = Self { steps: Vec::new(), left_alone: self.left_alone };
+        for step in self.steps {
+            let is_saved = match (trees.find(saved, &step.path)?, &step.before) {
+                (Some(saved), Some(before)) => saved.is_same_thing(before),
+                (None, None) => true,
+                _ => false,
+            };
+            let is_readable = step
+                .before
+                .and_then(|before| before.content())
+                .is_none_or(|content| !unreadable.contains(content.id()));
+            let why = match (is_saved, is_readable) {
+                (true, true) => {
+                    settled.steps.push(step);
+                    continue;
+                }
+                (false, _) => WhyLeft::ChangedMeanwhile,
+                (true, false) => WhyLeft::Unreadable,
+            };
+            settled.left_alone.push(LeftAlone { path: step.path, why });
+        }
+        Ok(settled)
+    }
+
     /// Folders that hold something uncovered cannot go; neither can a file take their place.
     fn keep_folders_of(&mut self, uncovered: &[RelPath]) {
         let mut kept = Vec::new();
@@ -163,8 +195,7 @@ impl Plan {
         let mut out = vec![VERSION];
         put_varint(&mut out, self.steps.len() as u64);
         for step in &self.steps {
-            put_varint(&mut out, step.path.as_bytes().len() as u64);
-            out.extend_from_slice(step.path.as_bytes());
+            put_path(&mut out, &step.path);
             for side in [&step.before, &step.after] {
                 out.push(u8::from(side.is_some()));
                 if let Some(entry) = side {
@@ -172,10 +203,15 @@ impl Plan {
                 }
             }
         }
+        put_varint(&mut out, self.left_alone.len() as u64);
+        for left in &self.left_alone {
+            put_path(&mut out, &left.path);
+            out.push(why_code(left.why));
+        }
         out
     }
 
-    /// Reads a stored plan's steps.
+    /// Reads a stored plan.
     pub fn decode(id: &ObjectId, bytes: &[u8]) -> Result<Self> {
         decode(bytes).ok_or(Error::Malformed { id: *id, what: "plan" })
     }
@@ -189,15 +225,49 @@ fn decode(bytes: &[u8]) -> Option<Plan> {
         return None;
     }
     let count = usize::try_from(reader.varint()?).ok()?;
-    let mut steps = Vec::with_capacity(count.min(bytes.len() / 4));
+    let mut plan =
+        Plan { steps: Vec::with_capacity(count.min(bytes.len() / 4)), ..Plan::default() };
     for _ in 0..count {
-        let length = usize::try_from(reader.varint()?).ok()?;
-        let path = RelPath::new(reader.take(length)?).ok()?;
+        let path = take_path(&mut reader)?;
         let before = decode_side(&mut reader)?;
         let after = decode_side(&mut reader)?;
-        steps.push(Step { path, before, after });
+        plan.steps.push(Step { path, before, after });
     }
-    reader.is_empty().then_some(Plan { steps, left_alone: Vec::new() })
+    for _ in 0..reader.varint()? {
+        let path = take_path(&mut reader)?;
+        let why = why_from_code(reader.byte()?)?;
+        plan.left_alone.push(LeftAlone { path, why });
+    }
+    reader.is_empty().then_some(plan)
+}
+
+fn put_path(out: &mut Vec<u8>, path: &RelPath) {
+    put_varint(out, path.as_bytes().len() as u64);
+    out.extend_from_slice(path.as_bytes());
+}
+
+fn take_path(reader: &mut Reader<'_>) -> Option<RelPath> {
+    let length = usize::try_from(reader.varint()?).ok()?;
+    RelPath::new(reader.take(length)?).ok()
+}
+
+const fn why_code(why: WhyLeft) -> u8 {
+    match why {
+        WhyLeft::ChangedMeanwhile => 0,
+        WhyLeft::NotEmpty => 1,
+        WhyLeft::Uncovered => 2,
+        WhyLeft::Unreadable => 3,
+    }
+}
+
+const fn why_from_code(code: u8) -> Option<WhyLeft> {
+    match code {
+        0 => Some(WhyLeft::ChangedMeanwhile),
+        1 => Some(WhyLeft::NotEmpty),
+        2 => Some(WhyLeft::Uncovered),
+        3 => Some(WhyLeft::Unreadable),
+        _ => None,
+    }
 }
 
 fn decode_side(reader: &mut Reader<'_>) -> Option<Option<Entry>> {

@@ -35,7 +35,7 @@ pub struct Repository {
     /// ignore files met on it (outermost first) with the folders they stand in.
     pub above: Option<Above>,
     /// Lists what the index tracks, relative to the repository's top.
-    pub load_tracked: Box<dyn Fn() -> PathSet + Send + Sync>,
+    pub load_tracked: Box<dyn Fn() -> Result<PathSet, String> + Send + Sync>,
 }
 
 pub struct Above {
@@ -57,6 +57,8 @@ pub(crate) struct Scope<'a> {
     own_state: &'a [RelPath],
     global_ignore: &'a [u8],
     find_repository: &'a FindRepository<'a>,
+    /// Why it could not be learned what git tracks.
+    untold: OnceLock<String>,
     /// Paths to capture whatever the rules say.
     pub(crate) forced: &'a PathSet,
     fingerprint: Fingerprint,
@@ -81,6 +83,7 @@ impl<'a> Scope<'a> {
             exclude: Rules::from_lines(settings.exclude.iter().map(String::as_str)),
             max_file_size: settings.max_file_size,
             own_state: &settings.own_state,
+            untold: OnceLock::new(),
             global_ignore: &settings.global_ignore,
             find_repository,
             forced,
@@ -166,13 +169,13 @@ impl<'a> Scope<'a> {
         if kind == Kind::File && here.inside == Inside::Rules && name.starts_with(b".env") {
             return Judgement::Capture { inside: Inside::Rules, depends_on_git: false };
         }
-        if here.repository.is_some_and(|it| it.tracks(path)) {
+        if self.tracks(here, path) {
             return Judgement::Capture { inside: Inside::Rules, depends_on_git: true };
         }
         let holds_some = is_folder
             && (self.include.may_match_below(path)
                 || self.forced.has_below(path)
-                || here.repository.is_some_and(|it| it.tracks_below(path)));
+                || self.tracks_below(here, path));
         if holds_some { Judgement::chosen() } else { Judgement::Leave(Gap::Ignored) }
     }
 }
@@ -234,17 +237,33 @@ pub(crate) struct RepositoryHere {
     tracked: OnceLock<PathSet>,
 }
 
-impl RepositoryHere {
-    fn tracks(&self, path: &[u8]) -> bool {
-        self.within.relative(path, |path| self.tracked().contains(path))
+impl Scope<'_> {
+    fn tracks(&self, here: &Here<'_>, path: &[u8]) -> bool {
+        here.repository
+            .is_some_and(|it| it.within.relative(path, |path| self.tracked(it).contains(path)))
     }
 
-    fn tracks_below(&self, folder: &[u8]) -> bool {
-        self.within.relative(folder, |folder| self.tracked().has_below(folder))
+    fn tracks_below(&self, here: &Here<'_>, folder: &[u8]) -> bool {
+        here.repository.is_some_and(|it| {
+            it.within.relative(folder, |folder| self.tracked(it).has_below(folder))
+        })
     }
 
-    fn tracked(&self) -> &PathSet {
-        self.tracked.get_or_init(|| (self.repository.load_tracked)())
+    fn tracked<'r>(&self, here: &'r RepositoryHere) -> &'r PathSet {
+        here.tracked.get_or_init(|| {
+            (here.repository.load_tracked)().unwrap_or_else(|why| {
+                let _the_first_counts = self.untold.set(why);
+                PathSet::default()
+            })
+        })
+    }
+
+    /// What git tracks is captured whatever is ignored: a scan that could not learn it is worth nothing.
+    pub(crate) fn check_tracked(&self) -> crate::Result<()> {
+        match self.untold.get() {
+            Some(why) => Err(crate::Error::Tracked { why: why.clone() }),
+            None => Ok(()),
+        }
     }
 }
 

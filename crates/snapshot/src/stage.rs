@@ -1,7 +1,6 @@
 //! The folder in which a restore prepares new contents and keeps old ones until all is applied.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, Write};
 
 use bivouac_core::id::OperationId;
@@ -9,27 +8,13 @@ use bivouac_core::path::RelPath;
 use bivouac_core::progress::Progress;
 use rayon::prelude::*;
 
-use crate::beneath::{Root, Stat, set_mode_open, set_owner_open, we_are_root};
+use crate::beneath::{Named, Root, Stat, set_mode_open, we_are_root};
+use crate::displaced::Leftover;
 use crate::objects::{Objects, Place};
-use crate::plan::Step;
+use crate::plan::{Plan, Step};
 use crate::scope::STAGING_PREFIX;
 use crate::tree::{Content, Entry, FileEntry};
 use crate::{Error, Result};
-
-/// Throws away what an operation displaced, once all of it was applied.
-pub fn clean_up(root: &Root, id: OperationId) -> Result<()> {
-    let staging = Staging { folder: Staging::path(id) };
-    let report = |error| Error::write_workspace(&staging.as_path())(error);
-    let names = match root.list(&staging.folder) {
-        Ok(names) => names,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(report(error)),
-    };
-    for named in names {
-        root.remove_file(&staging.at(&named.name)).map_err(report)?;
-    }
-    root.remove_folder(&staging.folder).map_err(report)
-}
 
 pub(crate) struct Staging {
     folder: Vec<u8>,
@@ -51,11 +36,37 @@ impl Staging {
         }
     }
 
+    /// The folder of an operation, if it is there.
+    pub(crate) fn find(root: &Root, id: OperationId) -> Result<Option<Self>> {
+        let staging = Self { folder: Self::path(id) };
+        match root.stat(&staging.folder) {
+            Ok(_) => Ok(Some(staging)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::write_workspace(&staging.as_path())(error)),
+        }
+    }
+
+    /// What is in it, with the steps of the plan it is for.
+    pub(crate) fn leftovers<'p>(&self, root: &Root, plan: &'p Plan) -> Result<Vec<Leftover<'p>>> {
+        let names = root.list(&self.folder).map_err(Error::write_workspace(&self.as_path()))?;
+        let leftover = |named: Named| {
+            let name = std::str::from_utf8(&named.name).unwrap_or_default();
+            let (number, suffix) = name.split_once('.').unwrap_or((name, ""));
+            let step = number.parse().ok().and_then(|number: usize| plan.steps.get(number));
+            Leftover { path: self.at(&named.name), step: step.filter(|_| suffix != "part") }
+        };
+        Ok(names.into_iter().map(leftover).collect())
+    }
+
+    pub(crate) fn remove(&self, root: &Root) -> io::Result<()> {
+        root.remove_folder(&self.folder)
+    }
+
     pub(crate) fn at(&self, name: &[u8]) -> Vec<u8> {
         [self.folder.as_slice(), b"/", name].concat()
     }
 
-    fn as_path(&self) -> RelPath {
+    pub(crate) fn as_path(&self) -> RelPath {
         RelPath::new(self.folder.clone()).expect("a staging folder's name is a plain name")
     }
 }
@@ -89,7 +100,9 @@ impl Task<'_> {
     pub(crate) fn needs_content(&self) -> bool {
         match (&self.step.before, &self.step.after) {
             (Some(Entry::File(before)), Some(Entry::File(after))) => {
-                before.content != after.content
+                // The permissions of a file with several names would change under all of them.
+                let is_shared = self.seen.is_some_and(|seen| seen.n_links > 1);
+                before.content != after.content || is_shared
             }
             (_, Some(Entry::File(_) | Entry::Link(_))) => true,
             (_, Some(Entry::Folder { .. } | Entry::Gap { .. }) | None) => false,
@@ -129,6 +142,7 @@ pub(crate) fn stage(
             Some(Entry::Link(target)) => {
                 let target = objects.get(target)?;
                 root.create_link(&task.new_content(), &target)
+                    .and_then(|()| give_to_owner(root, task.step, &task.new_content()))
                     .map_err(Error::write_workspace(&task.step.path))?;
             }
             Some(Entry::File(file)) => match file.content {
@@ -180,9 +194,7 @@ impl Stager<'_> {
         let failed = |error| Error::write_workspace(&task.step.path)(error);
         let mut staged = self.root.create_file(&task.part()).map_err(failed)?;
         fill(&mut |bytes| staged.write_all(bytes).map_err(failed))?;
-        if we_are_root() {
-            give_to_owner(self.root, task, &staged).map_err(failed)?;
-        }
+        give_to_owner(self.root, task.step, &task.part()).map_err(failed)?;
         set_mode_open(&staged, file.mode).map_err(failed)?;
         if self.syncs {
             staged.sync_all().map_err(failed)?;
@@ -191,13 +203,13 @@ impl Stager<'_> {
     }
 }
 
-/// What root writes belongs to whoever owned what was there, else to the owner of the folder.
-fn give_to_owner(root: &Root, task: &Task<'_>, staged: &File) -> io::Result<()> {
-    let path = &task.step.path;
-    let folders = std::iter::successors(path.parent(), RelPath::parent);
-    let owners = std::iter::once(path.clone()).chain(folders);
-    match owners.into_iter().find_map(|path| root.owner(path.as_bytes()).ok()) {
-        Some(owner) => set_owner_open(staged, owner),
-        None => Ok(()),
+/// What root writes belongs to whoever owned what was there, else to the owner of the nearest folder.
+pub(crate) fn give_to_owner(root: &Root, step: &Step, written: &[u8]) -> io::Result<()> {
+    if !we_are_root() {
+        return Ok(());
     }
+    let places = std::iter::successors(Some(step.path.clone()), RelPath::parent);
+    let mut places = places.filter(|path| path.as_bytes() != written);
+    let owner = places.find_map(|path| root.owner(path.as_bytes()).ok());
+    root.set_owner(written, owner.map_or_else(|| root.owner(b""), Ok)?)
 }

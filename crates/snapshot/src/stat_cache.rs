@@ -316,7 +316,8 @@ fn read_stat(reader: &mut Reader<'_>, kind: Kind) -> Option<Stat> {
     let size = reader.varint()?;
     let ctime_ns = reader.i64()?;
     let mtime_ns = ctime_ns.wrapping_sub(reader.signed()?);
-    Some(Stat { kind, mode, size, mtime_ns, ctime_ns, inode: reader.varint()?, device: 0 })
+    let inode = reader.varint()?;
+    Some(Stat { kind, mode, size, mtime_ns, ctime_ns, inode, n_links: 1, device: 0 })
 }
 
 fn write_stat(out: &mut Vec<u8>, stat: &Stat) {

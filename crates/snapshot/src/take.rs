@@ -98,9 +98,11 @@ pub fn take<'c>(
     progress: &dyn Progress,
 ) -> Result<Taken<'c>> {
     let scope = Scope::new(request.root, request.settings, request.find_repository, request.forced);
-    let walk = Walk { scope, now_ns: request.now_ns };
+    let known = request.cache.and_then(StatCache::root);
+    let walk = Walk { scope, now_ns: request.now_ns, is_first: known.is_none() };
     let read_root = |source| Error::Read { path: ".".into(), source };
-    let mut root = walk.run(request.cache.and_then(StatCache::root)).map_err(read_root)?;
+    let mut root = walk.run(known).map_err(read_root)?;
+    walk.scope.check_tracked()?;
     let reader = FileReader { root: request.root, max_file_size: request.settings.max_file_size };
     reader.read_all(&mut root, sink, progress)?;
     let (tree, totals) = make_tree(&mut root, sink)?;

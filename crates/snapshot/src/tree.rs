@@ -34,6 +34,17 @@ pub enum Entry {
     },
 }
 
+impl Entry {
+    /// The bytes it needs, beside its own line.
+    pub const fn content(&self) -> Option<Content> {
+        match self {
+            Self::File(file) => Some(file.content),
+            Self::Link(target) => Some(Content::Whole(*target)),
+            Self::Folder { .. } | Self::Gap { .. } => None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileEntry {
     pub mode: u16,

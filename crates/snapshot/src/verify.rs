@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use bivouac_core::id::ObjectId;
 use bivouac_core::path::RelPath;
+use rayon::prelude::*;
 
 use crate::Result;
-use crate::objects::Objects;
+use crate::objects::{Objects, Place};
 use crate::tree::{Content, Entry};
 
 /// Something a checkpoint needs and does not have. `path` is `None` for the root folder.
@@ -97,4 +98,42 @@ impl Verifier {
         self.contents.insert(*content.id(), is_there);
         Ok(is_there)
     }
+}
+
+/// Reads contents back from the store, every block once. Answers those that cannot be given back.
+pub fn unreadable(
+    objects: &Objects<'_>,
+    contents: impl Iterator<Item = Content>,
+) -> Result<HashSet<ObjectId>> {
+    let mut lost = HashSet::new();
+    // Where the pieces of each content are.
+    let mut needed: HashMap<Place, Vec<ObjectId>> = HashMap::new();
+    for content in contents {
+        match pieces(objects, &content) {
+            Ok(places) => {
+                places.into_iter().for_each(|it| needed.entry(it).or_default().push(*content.id()));
+            }
+            Err(error) if error.is_damage() => {
+                lost.insert(*content.id());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let packs = objects.packs();
+    let damaged: Vec<ObjectId> = needed
+        .into_par_iter()
+        .filter(|(place, _)| packs.check_block(*place).is_err())
+        .flat_map(|(_, contents)| contents)
+        .collect();
+    lost.extend(damaged);
+    Ok(lost)
+}
+
+/// The places a content is read from.
+fn pieces(objects: &Objects<'_>, content: &Content) -> Result<Vec<Place>> {
+    let mut ids = vec![*content.id()];
+    if let Content::Chunked(id) = content {
+        ids.extend(objects.chunk_list(id)?.chunks.iter().map(|(chunk, _)| *chunk));
+    }
+    ids.iter().map(|id| objects.locate(id)).collect()
 }

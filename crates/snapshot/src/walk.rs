@@ -25,6 +25,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) scope: Scope<'a>,
     /// When the scan began, by the file system's clock.
     pub(crate) now_ns: i64,
+    /// Nothing is known of an earlier scan.
+    pub(crate) is_first: bool,
 }
 
 /// Why a folder could not be looked into.
@@ -365,8 +367,16 @@ impl Walk<'_> {
             {
                 FileNode { stat, is_trusted: true, content: Some(content) }
             }
-            _ => FileNode { stat, is_trusted: stat.is_settled(self.now_ns), content: None },
+            _ => FileNode { stat, is_trusted: self.is_at_rest(&stat), content: None },
         }
+    }
+
+    /// Must any later change of a file's bytes show? A program that has it mapped into memory can change
+    /// a page again, unseen, until the kernel has written it out. The first scan of a workspace does
+    /// without that care: nearly all it sees may be new, and none of it being changed.
+    fn is_at_rest(&self, stat: &Stat) -> bool {
+        const WRITTEN_OUT_NS: i64 = 60_000_000_000;
+        stat.is_settled(self.now_ns - if self.is_first { 0 } else { WRITTEN_OUT_NS })
     }
 
     fn link<'c>(

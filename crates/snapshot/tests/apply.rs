@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use bivouac_core::id::{ObjectId, OperationId, PackId};
@@ -13,10 +14,10 @@ use bivouac_core::progress::Silent;
 use bivouac_snapshot::apply::apply;
 use bivouac_snapshot::beneath::Root;
 use bivouac_snapshot::block::ObjectKind;
+use bivouac_snapshot::displaced::clean_up;
 use bivouac_snapshot::objects::{Catalog, Objects, Packs, Place};
 use bivouac_snapshot::pack::{Compression, PackWriter};
 use bivouac_snapshot::plan::{Plan, Step};
-use bivouac_snapshot::stage::clean_up;
 use bivouac_snapshot::tree::{Content, Entry, FileEntry};
 use tempfile::TempDir;
 
@@ -74,7 +75,7 @@ impl Stage {
         let root = Root::open(&self.work).unwrap();
         let objects = Objects::new(&self.packs, &self.catalog);
         let outcome = apply(&root, &objects, plan, OPERATION, &Silent).unwrap();
-        clean_up(&root, OPERATION).unwrap();
+        clean_up(&root, plan, OPERATION).unwrap();
         assert!(!self.work.join(format!(".biv-staging-{OPERATION}")).exists());
         outcome
     }
@@ -156,6 +157,35 @@ fn what_was_displaced_by_mistake_is_put_back() {
     let outcome = stage.apply(&replace());
     assert_eq!(stage.read("f"), "someone's work");
     assert_eq!(outcome.left_alone[0].why, WhyLeft::ChangedMeanwhile);
+}
+
+#[test]
+fn what_a_program_writes_into_a_file_that_was_replaced_is_kept() {
+    let stage = Stage::new();
+    stage.write("f", "old");
+    stage.write("f.kept", "someone else's");
+    let mut open = fs::File::options().append(true).open(stage.work.join("f")).unwrap();
+    let root = Root::open(&stage.work).unwrap();
+    let objects = Objects::new(&stage.packs, &stage.catalog);
+    apply(&root, &objects, &replace(), OPERATION, &Silent).unwrap();
+    open.write_all(b" and more").unwrap();
+    let kept = clean_up(&root, &replace(), OPERATION).unwrap();
+    assert_eq!(kept, ["f.kept-2".parse::<RelPath>().unwrap()]);
+    assert_eq!((stage.read("f"), stage.read("f.kept-2")), ("new".into(), "old and more".into()));
+    assert_eq!(stage.read("f.kept"), "someone else's");
+}
+
+#[test]
+fn what_was_on_its_way_aside_comes_back_first() {
+    let stage = Stage::new();
+    stage.write(&stage.staging("0.new"), "new");
+    stage.write(&stage.staging("0.new.aside"), "old");
+    let outcome = stage.apply(&replace());
+    assert_eq!((stage.read("f"), outcome.n_written), ("new".to_owned(), 1));
+    stage.write(&stage.staging("0.new.aside"), "someone's work");
+    fs::remove_file(stage.work.join("f")).unwrap();
+    let outcome = stage.apply(&replace());
+    assert_eq!((stage.read("f"), outcome.n_written), ("someone's work".to_owned(), 0));
 }
 
 #[test]

@@ -197,6 +197,12 @@ impl TestEnv {
         connection.execute_batch(sql).map_err(|error| error.to_string())
     }
 
+    /// The first value a question to the journal has for an answer.
+    pub fn sql_text(&self, sql: &str) -> String {
+        let connection = rusqlite::Connection::open(self.store().join("sessions.db")).unwrap();
+        connection.query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
     /// Any program, in the same small world.
     pub fn command(&self, program: &str, folder: &Path) -> Command {
         #[expect(clippy::disallowed_methods, reason = "tests start the real binary and its peers")]

@@ -24,6 +24,9 @@ pub fn run(_args: &ReconcileArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, 
         ui.say(format_args!("The journal was damaged and is now at {}", path.display()))?;
         ui.say(format_args!("Read {} from it", count(report.n_salvaged, "event")))?;
     }
+    for path in &report.packs_aside {
+        ui.say(format_args!("A damaged pack is now at {}", path.display()))?;
+    }
     ui.say(format_args!("Rebuilt all tables from {}", count(report.rebuilt.n_events, "event")))?;
     for (table, n_rows) in &report.rebuilt.mended {
         ui.say(format_args!("  mended {} of `{table}`", count(*n_rows, "row")))?;
@@ -48,6 +51,7 @@ pub fn run(_args: &ReconcileArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, 
         "mended": report.rebuilt.mended.iter().map(|(table, rows)| json!({ "table": table, "rows": rows })).collect::<Vec<_>>(),
         "unusable_events": report.rebuilt.unusable,
         "moved_aside": report.moved_aside,
+        "packs_moved_aside": report.packs_aside,
         "salvaged_events": report.n_salvaged,
         "index_rebuilt": report.index_rebuilt,
         "adopted_checkpoints": report.n_adopted,

@@ -109,6 +109,21 @@ fn hard_links_are_broken_not_written_through() {
 }
 
 #[test]
+fn permissions_do_not_change_through_a_hard_link() {
+    let env = env();
+    env.write("f", "same").mode("f", 0o644);
+    env.biv(&["checkpoint", "create"]).ok();
+    let outside = env.root().join("outside");
+    fs::write(&outside, "same").unwrap();
+    fs::set_permissions(&outside, fs::Permissions::from_mode(0o600)).unwrap();
+    env.remove("f");
+    fs::hard_link(&outside, env.path("f")).unwrap();
+    env.biv(&["checkpoint", "rollback", "cp-001", "--yes"]).ok();
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&outside), mode(&env.path("f"))), (0o600, 0o644));
+}
+
+#[test]
 fn large_files_come_in_chunks_and_go_back_whole() {
     let env = env();
     let noise: Vec<u8> = (0..1_500_000u64)

@@ -280,3 +280,46 @@ fn our_own_store_is_never_captured() {
     assert_eq!(files, ["a"]);
     assert_eq!(gaps, ["deep/store own_state"]);
 }
+
+#[test]
+fn what_git_tracks_must_be_known() {
+    let env = git_env();
+    env.write(".gitignore", "*.log\n").write("kept.log", "tracked");
+    env.git(&["add", "-f", "."]);
+    env.git(&["commit", "-qm", "one"]);
+    std::fs::write(env.path(".git/index"), "DIRC no index at all").unwrap();
+    let run = env.biv(&["checkpoint", "create"]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("could not learn what git tracks"), "{}", run.stderr);
+    env.remove(".git/index");
+    env.git(&["reset", "-q"]);
+    env.biv(&["checkpoint", "create"]).ok();
+    assert!(covered(&env).0.contains(&"kept.log".to_owned()));
+}
+
+#[test]
+fn a_repository_under_another_name_is_left_to_git() {
+    let env = env();
+    env.git(&["init", "-q", "-b", "main", "--separate-git-dir=.repo", "."]);
+    env.write("a", "1");
+    env.git(&["add", "."]);
+    env.git(&["commit", "-qm", "one"]);
+    env.biv(&["checkpoint", "create"]).ok();
+    env.write("a", "2");
+    env.git(&["commit", "-qam", "two"]);
+    let head = env.git(&["rev-parse", "HEAD"]);
+    env.biv(&["checkpoint", "rollback", "cp-001", "--yes"]).ok();
+    assert_eq!((env.read("a"), env.git(&["rev-parse", "HEAD"])), ("1".to_owned(), head));
+}
+
+#[test]
+fn a_repository_behind_a_link_is_found() {
+    let env = env();
+    env.git(&["init", "-q", "-b", "main", "."]);
+    std::fs::rename(env.path(".git"), env.root().join("repo")).unwrap();
+    env.link(".git", env.root().join("repo"));
+    env.write(".gitignore", "*.log\n").write("kept.log", "tracked");
+    env.git(&["add", "-f", "."]);
+    env.biv(&["checkpoint", "create"]).ok();
+    assert!(covered(&env).0.contains(&"kept.log".to_owned()));
+}

@@ -26,6 +26,7 @@ mod init;
 mod model;
 mod reconcile;
 mod retention;
+mod safety;
 mod seeds;
 mod session;
 mod status;

@@ -3,6 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use bivouac_core::event::Event;
+use bivouac_journal::Journal;
+use bivouac_journal::append::NewEvent;
 use insta::assert_snapshot;
 
 use crate::env;
@@ -74,21 +77,23 @@ fn what_a_newer_version_recorded_is_kept_and_passed_over() {
     env.biv(&["session", "new"]).ok();
     env.biv(&["checkpoint", "create"]).ok();
     let session = env.json("session show")["id"].as_str().unwrap().to_owned();
-    env.sql(&format!(
-        "INSERT INTO events (id, session_id, session_sequence, kind, recorded_at, data, previous_hash, hash)
-         SELECT '01a1e145-5575-7972-892e-7729ef49ad8d', '{session}', max(session_sequence) + 1, 'session.teleported',
-                '2026-01-21T15:00:00.000Z', '{{\"to\":\"the moon\"}}', hash, x'00' FROM events"
-    ))
-    .unwrap();
+    let teleported = Event::Unknown {
+        kind: "session.teleported".to_owned(),
+        data: r#"{"to":"the moon"}"#.to_owned(),
+    };
+    let event = NewEvent {
+        id: "01a1e145-5575-7972-892e-7729ef49ad8d".parse().unwrap(),
+        session_id: session.parse().unwrap(),
+        event: teleported,
+    };
+    let mut journal = Journal::open(&env.store().join("sessions.db")).unwrap();
+    journal.append("2026-01-21T15:00:00Z".parse().unwrap(), vec![event], &[]).unwrap();
+    drop(journal);
     env.biv(&["reconcile"]).ok();
     env.biv(&["checkpoint", "create"]).ok();
-    // It was not us who wrote it, so its hash is not ours; all else holds.
-    let verify = env.biv(&["verify"]);
-    assert!(
-        verify.stdout.contains("(session.teleported) is not what was written"),
-        "{}",
-        verify.stdout
-    );
+    env.biv(&["verify"]).ok();
+    let kept = env.sql_text("SELECT data FROM events WHERE kind = 'session.teleported'");
+    assert_eq!(kept, r#"{"to":"the moon"}"#);
 }
 
 #[test]

@@ -154,7 +154,8 @@ fn submodules(repository: &Repository) -> Vec<Submodule> {
     if !repository.top.join(".gitmodules").exists() {
         return Vec::new();
     }
-    let tracked = index::tracked(repository).into_iter().filter(|entry| entry.is_submodule);
+    let tracked =
+        index::tracked(repository).into_iter().flatten().filter(|entry| entry.is_submodule);
     let paths = tracked.filter_map(|entry| RelPath::new(entry.path).ok());
     paths.map(|path| Submodule { head: submodule_head(repository, &path), path }).collect()
 }

@@ -2,10 +2,11 @@
 //! an extension that hides entries, git is asked instead.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::Repository;
+use crate::Result;
 use crate::process::Program;
 
 /// A path in the index.
@@ -19,13 +20,13 @@ const SUBMODULE_MODE: u32 = 0o160_000;
 const FOLDER_MODE: u32 = 0o040_000;
 
 /// Everything the index tracks, in its order, which is that of the bytes.
-pub(super) fn tracked(repository: &Repository) -> Vec<Tracked> {
-    let bytes = std::fs::read(repository.git_dir.join("index")).unwrap_or_default();
-    if bytes.is_empty() {
-        return Vec::new();
-    }
+pub(super) fn tracked(repository: &Repository) -> Result<Vec<Tracked>> {
+    let bytes = match std::fs::read(repository.git_dir.join("index")) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        bytes => bytes.unwrap_or_default(),
+    };
     let hash_len = if uses_sha256(repository) { 32 } else { 20 };
-    parse(&bytes, hash_len).unwrap_or_else(|| ask(repository))
+    parse(&bytes, hash_len).map_or_else(|| ask(repository), Ok)
 }
 
 /// The checksum at the end of the file.
@@ -102,11 +103,8 @@ fn read_prefixed(bytes: &[u8], at: usize, previous: &[u8]) -> Option<(Vec<u8>, u
     Some((name, place + length + 1))
 }
 
-fn ask(repository: &Repository) -> Vec<Tracked> {
-    let output = Program::git(&repository.top)
-        .args(["ls-files", "-z", "--stage"])
-        .output()
-        .unwrap_or_default();
+fn ask(repository: &Repository) -> Result<Vec<Tracked>> {
+    let output = Program::git(&repository.top).args(["ls-files", "-z", "--stage"]).output()?;
     let mut entries: Vec<Tracked> = output
         .split(|byte| *byte == 0)
         .filter_map(|line| {
@@ -118,5 +116,5 @@ fn ask(repository: &Repository) -> Vec<Tracked> {
         })
         .collect();
     entries.dedup_by(|one, other| one.path == other.path);
-    entries
+    Ok(entries)
 }

@@ -18,6 +18,8 @@ pub use facts::{Changed, Reading, read};
 pub use ignore::{global_ignore, ignore_files_above};
 pub use status::stash;
 
+use crate::Result;
+
 /// A repository with a work tree.
 #[derive(Clone, Debug)]
 pub struct Repository {
@@ -38,7 +40,7 @@ impl Repository {
     /// The repository whose top this folder is.
     pub fn at(folder: &Path) -> Option<Self> {
         let dot_git = folder.join(".git");
-        let meta = fs::symlink_metadata(&dot_git).ok()?;
+        let meta = fs::metadata(&dot_git).ok()?;
         let git_dir = if meta.is_dir() { dot_git } else { linked_dir(folder, &dot_git)? };
         if !git_dir.join("HEAD").exists() {
             return None;
@@ -76,8 +78,13 @@ impl Repository {
     }
 
     /// Every path the index tracks, relative to the top.
-    pub fn tracked(&self) -> Vec<Box<[u8]>> {
-        index::tracked(self).into_iter().map(|entry| entry.path).collect()
+    pub fn tracked(&self) -> Result<Vec<Box<[u8]>>> {
+        Ok(index::tracked(self)?.into_iter().map(|entry| entry.path).collect())
+    }
+
+    /// The folders git writes to, wherever they are.
+    pub fn own_folders(&self) -> [&Path; 2] {
+        [&self.git_dir, &self.common_dir]
     }
 }
 

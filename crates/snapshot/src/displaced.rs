@@ -1,0 +1,148 @@
+//! What a restore displaced waits in the staging folder until all is applied. Before it goes, it is
+//! looked at once more: a program may have had the file open and written to it all the while, or an
+//! interrupted run may have displaced something else than it expected. Then it is someone's work.
+
+use std::io::{self, Read};
+
+use bivouac_core::id::{ObjectId, OperationId};
+use bivouac_core::operation::{LeftAlone, Outcome, WhyLeft};
+use bivouac_core::path::RelPath;
+use rayon::prelude::*;
+
+use crate::beneath::{Kind, Root, Stat, stat_open};
+use crate::chunks;
+use crate::plan::{Plan, Step};
+use crate::stage::Staging;
+use crate::tree::{Content, Entry};
+use crate::{Error, Result};
+
+/// Throws away what an operation displaced, once all of it was applied. Answers where things are that
+/// were written to meanwhile.
+pub fn clean_up(root: &Root, plan: &Plan, id: OperationId) -> Result<Vec<RelPath>> {
+    let Some(staging) = Staging::find(root, id)? else {
+        return Ok(Vec::new());
+    };
+    let report = |error| Error::write_workspace(&staging.as_path())(error);
+    let leftovers = staging.leftovers(root, plan)?;
+    let foreign: Vec<bool> = leftovers.par_iter().map(|it| it.is_foreign(root)).collect();
+    let mut kept = Vec::new();
+    for (leftover, is_foreign) in leftovers.iter().zip(foreign) {
+        match (is_foreign, leftover.step) {
+            (true, Some(step)) => kept.push(keep(root, step, &leftover.path)?),
+            _ => root.remove_file(&leftover.path).map_err(report)?,
+        }
+    }
+    staging.remove(root).map_err(report)?;
+    Ok(kept)
+}
+
+/// Puts things back that an interrupted run took away: what was on its way aside, and what it displaced
+/// without expecting it.
+pub(crate) fn put_back(
+    root: &Root,
+    staging: &Staging,
+    plan: &Plan,
+    outcome: &mut Outcome,
+) -> Result<()> {
+    for leftover in staging.leftovers(root, plan)? {
+        let Some(step) = leftover.step else {
+            continue;
+        };
+        let path = step.path.as_bytes();
+        let failed = Error::write_workspace(&step.path);
+        if leftover.is_aside() {
+            if root.stat(path).is_err() {
+                root.move_to_free(&leftover.path, path).map_err(failed)?;
+            }
+        } else if leftover.is_foreign(root) {
+            // Back in its place, it is found to have changed, and stays.
+            let is_ours = |now: &Stat| step.after.is_some_and(|it| is_entry(root, path, now, &it));
+            match root.stat(path) {
+                Err(_) => root.move_to_free(&leftover.path, path).map_err(failed)?,
+                Ok(now) if now.kind != Kind::Folder && is_ours(&now) => {
+                    root.exchange(&leftover.path, path).map_err(failed)?;
+                }
+                Ok(_) => {
+                    let path = keep(root, step, &leftover.path)?;
+                    outcome.left_alone.push(LeftAlone { path, why: WhyLeft::ChangedMeanwhile });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Moves something out of the staging folder, beside the path it came from.
+fn keep(root: &Root, step: &Step, leftover: &[u8]) -> Result<RelPath> {
+    let failed = Error::write_workspace(&step.path);
+    let mut number = 1;
+    loop {
+        let suffix = if number == 1 { ".kept".to_owned() } else { format!(".kept-{number}") };
+        let beside = [step.path.as_bytes(), suffix.as_bytes()].concat();
+        match root.move_to_free(leftover, &beside) {
+            Ok(()) => return Ok(RelPath::new(beside).expect("a plain name and letters")),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1_000 => {
+                number += 1;
+            }
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+/// A file in the staging folder, and the step it belongs to.
+pub(crate) struct Leftover<'p> {
+    pub(crate) path: Vec<u8>,
+    /// `None` for what is only half written, and for what is none of ours.
+    pub(crate) step: Option<&'p Step>,
+}
+
+impl Leftover<'_> {
+    fn is_aside(&self) -> bool {
+        self.path.ends_with(b".aside")
+    }
+
+    /// Is it neither what the step found nor what it put there?
+    fn is_foreign(&self, root: &Root) -> bool {
+        let (Some(step), Ok(stat)) = (self.step, root.stat(&self.path)) else {
+            return false;
+        };
+        let sides = [&step.before, &step.after];
+        !sides.into_iter().flatten().any(|entry| is_entry(root, &self.path, &stat, entry))
+    }
+}
+
+/// Is what stands at a path exactly this entry? A folder is, whatever is in it.
+pub(crate) fn is_entry(root: &Root, path: &[u8], stat: &Stat, entry: &Entry) -> bool {
+    match entry {
+        Entry::File(file) => {
+            let looks_alike =
+                stat.kind == Kind::File && stat.size == file.size && stat.mode == file.mode;
+            looks_alike && has_content(root, path, &file.content).unwrap_or(false)
+        }
+        Entry::Link(target) => {
+            stat.kind == Kind::Link
+                && root.read_link(path).is_ok_and(|found| ObjectId::of(&found) == *target)
+        }
+        Entry::Folder { mode, .. } => stat.kind == Kind::Folder && stat.mode == *mode,
+        Entry::Gap { .. } => false,
+    }
+}
+
+/// Reads the file and compares its hash, also of a large one, without help from any cache.
+fn has_content(root: &Root, path: &[u8], content: &Content) -> io::Result<bool> {
+    let mut file = root.open_file(path)?;
+    let before = stat_open(&file)?;
+    let found = match content {
+        Content::Whole(_) => {
+            let mut bytes = Vec::with_capacity(before.size as usize + 1);
+            file.read_to_end(&mut bytes)?;
+            ObjectId::of(&bytes)
+        }
+        Content::Chunked(_) => {
+            let list = chunks::cut(&mut file, |_, _| Ok::<(), std::convert::Infallible>(()));
+            let Ok(list) = list;
+            ObjectId::of(&list?.encode())
+        }
+    };
+    Ok(found == *content.id() && stat_open(&file)?.is_same(&before))
+}
