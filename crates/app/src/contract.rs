@@ -55,7 +55,7 @@ pub struct Checkpoint {
     pub message: Option<String>,
     pub git_branch: Option<String>,
     pub git_head: Option<String>,
-    pub git_uncommitted: u64,
+    pub git_uncommitted: Option<u64>,
     pub pinned: bool,
     pub parent_id: Option<String>,
     pub operation_id: Option<String>,
@@ -77,7 +77,7 @@ impl Checkpoint {
             message: it.message.as_ref().map(|message| message.as_str().to_owned()),
             git_branch: it.git.as_ref().and_then(|git| git.branch.clone()),
             git_head: it.git.as_ref().and_then(|git| git.head.clone()),
-            git_uncommitted: it.git.as_ref().map_or(0, |git| git.uncommitted),
+            git_uncommitted: it.git.as_ref().map(|git| git.uncommitted),
             pinned: is_pinned,
             parent_id: it.parent.map(|id| id.to_string()),
             operation_id: it.operation.map(|id| id.to_string()),
@@ -180,22 +180,16 @@ pub struct DiffFile {
 
 impl From<&Comparison> for Diff {
     fn from(it: &Comparison) -> Self {
-        let files = it.files.iter().map(|file| {
-            let (before, after) = match file.kind {
-                ChangeKind::Mode { before, after } => (Some(octal(before)), Some(octal(after))),
-                _ => (None, None),
-            };
-            DiffFile {
-                path: path(file.path.as_bytes()),
-                status: status_word(file.kind),
-                lines_added: file.lines.map(|lines| lines.added),
-                lines_removed: file.lines.map(|lines| lines.removed),
-                size_before: file.size_before,
-                size_after: file.size_after,
-                mode_before: before,
-                mode_after: after,
-                patch: file.patch.as_ref().map(|patch| String::from_utf8_lossy(patch).into_owned()),
-            }
+        let files = it.files.iter().map(|file| DiffFile {
+            path: path(file.path.as_bytes()),
+            status: status_word(file.kind),
+            lines_added: file.lines.map(|lines| lines.added),
+            lines_removed: file.lines.map(|lines| lines.removed),
+            size_before: file.size_before,
+            size_after: file.size_after,
+            mode_before: file.modes.map(|(before, _)| octal(before)),
+            mode_after: file.modes.map(|(_, after)| octal(after)),
+            patch: file.patch.as_ref().map(|patch| String::from_utf8_lossy(patch).into_owned()),
         });
         Self {
             from: Checkpoint::new(&it.from, false),
@@ -210,7 +204,7 @@ fn status_word(kind: ChangeKind) -> &'static str {
         ChangeKind::New | ChangeKind::NewFolder => "new",
         ChangeKind::Modified => "modified",
         ChangeKind::Deleted | ChangeKind::DeletedFolder => "deleted",
-        ChangeKind::Mode { .. } => "mode",
+        ChangeKind::Mode => "mode",
         ChangeKind::Type => "type",
         ChangeKind::Uncovered(_) => "no_longer_covered",
         ChangeKind::Covered(_) => "newly_covered",

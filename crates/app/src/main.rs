@@ -9,7 +9,10 @@ use clap_complete::CompleteEnv;
 
 fn main() -> ExitCode {
     CompleteEnv::with_factory(Cli::command).complete();
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return report::usage(&error).into(),
+    };
     let mut ui = cli.ui();
     match cli.run(&mut ui) {
         Ok(exit) => exit.into(),

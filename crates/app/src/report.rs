@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::cli::Error;
-use crate::ui::Ui;
+use crate::ui::{Form, Ui};
 
 /// How a command ended, as the shell sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,23 @@ impl From<Exit> for ExitCode {
             Exit::DoneInPart => 3,
         })
     }
+}
+
+/// A command line that makes no sense, or asks for help. With `--json` the answer to the former is a
+/// document, too.
+pub fn usage(error: &clap::Error) -> Exit {
+    let _nowhere_left_to_say_it = error.print();
+    if !error.use_stderr() {
+        return Exit::Done;
+    }
+    if std::env::args_os().any(|arg| arg == "--json") {
+        let text = error.render().to_string();
+        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        let _nowhere_left_to_say_it = Ui::new(Form::Json).data(&json!({
+            "error": { "message": message, "causes": [], "hint": "see `biv --help`" }
+        }));
+    }
+    Exit::Usage
 }
 
 /// Says what went wrong. With `--json` the answer is still one document on stdout.

@@ -10,6 +10,9 @@ use std::time::Duration;
 
 use crate::{Error, Result};
 
+/// What a program said that failed without a word.
+pub const NO_REASON: &str = "it gave no reason";
+
 /// A program to run to its end.
 pub struct Program {
     name: String,
@@ -87,11 +90,8 @@ impl Program {
             return Ok(output);
         }
         let words = stderr.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
-        let message = String::from_utf8_lossy(&words)
-            .lines()
-            .next()
-            .unwrap_or("it gave no reason")
-            .to_owned();
+        let message =
+            String::from_utf8_lossy(&words).lines().next().unwrap_or(NO_REASON).to_owned();
         Err(Error::Failed { program: self.name, message })
     }
 }

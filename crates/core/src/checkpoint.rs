@@ -194,9 +194,9 @@ pub struct State(Box<RawValue>);
 
 #[derive(Debug, thiserror::Error)]
 pub enum BadState {
-    #[error("the state is not valid JSON: {0}")]
+    #[error("the JSON is not valid: {0}")]
     NotJson(serde_json::Error),
-    #[error("the state has {0} bytes; at most {max} are kept", max = State::MAX_BYTES)]
+    #[error("the JSON has {0} bytes; at most {max} are kept", max = State::MAX_BYTES)]
     TooLarge(usize),
 }
 

@@ -90,7 +90,7 @@ impl WhyLeft {
         match self {
             Self::ChangedMeanwhile => "changed meanwhile",
             Self::NotEmpty => "still holds other files",
-            Self::Uncovered => "no checkpoint covers it",
+            Self::Uncovered => "what is there now is not covered",
             Self::Unreadable => "its saved copy is damaged",
         }
     }

@@ -15,6 +15,7 @@ use bivouac_snapshot::path_set::PathSet;
 use bivouac_snapshot::tree::{Content, Entry, FileEntry, Tree};
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
 
+use crate::rollback::check_paths;
 use crate::{Engine, Result};
 
 /// Two moments side by side.
@@ -30,6 +31,8 @@ pub struct FileChange {
     pub kind: ChangeKind,
     pub size_before: Option<u64>,
     pub size_after: Option<u64>,
+    /// The permissions before and after, where they differ.
+    pub modes: Option<(u16, u16)>,
     /// Lines that came and went, where both sides are text.
     pub lines: Option<Lines>,
     /// The change in unified form, where it was asked for and both sides are text.
@@ -42,10 +45,7 @@ pub enum ChangeKind {
     Modified,
     Deleted,
     /// Only the permissions differ.
-    Mode {
-        before: u16,
-        after: u16,
-    },
+    Mode,
     /// A file became a link or a folder, or the other way round.
     Type,
     NewFolder,
@@ -95,6 +95,7 @@ impl Engine {
             (None, Some(look)) => look.tree,
             (None, None) => unreachable!("without a second checkpoint the workspace was looked at"),
         };
+        check_paths(&trees, [&from.tree, &to_tree], &paths)?;
         let changes = diff(&trees, &from.tree, &to_tree, &Filter::new(paths))?;
         let root = if to.is_none() { Some(self.root()?) } else { None };
         let reader = Reader { objects: &objects, workspace: root.as_ref() };
@@ -130,9 +131,13 @@ impl Reader<'_> {
             kind,
             size_before: size(&change.before),
             size_after: size(&change.after),
+            modes: modes(change),
             lines: None,
             patch: None,
         };
+        if detail == Detail::Patch && kind == ChangeKind::Mode {
+            result.patch = git_header(change);
+        }
         if matches!(kind, ChangeKind::New | ChangeKind::Modified | ChangeKind::Deleted) {
             self.compare_contents(change, detail, &mut result)?;
         }
@@ -155,8 +160,12 @@ impl Reader<'_> {
         let ops = capture_diff_slices_deadline(Algorithm::Myers, &before, &after, Some(deadline));
         result.lines = Some(count(&ops));
         if detail == Detail::Patch {
-            let names = (change.before.is_some(), change.after.is_some());
-            result.patch = Some(unified(&change.path, names, &before, &after, ops));
+            let mut patch = git_header(change).unwrap_or_default();
+            if !ops.iter().all(|op| matches!(op, DiffOp::Equal { .. })) {
+                let names = (change.before.is_some(), change.after.is_some());
+                patch.extend(unified(&change.path, names, &before, &after, ops));
+            }
+            result.patch = Some(patch);
         }
         Ok(())
     }
@@ -197,7 +206,43 @@ fn read_workspace(root: &Root, path: &RelPath, file: &FileEntry) -> Option<Vec<u
     }
 }
 
-fn kind_of(change: &Change) -> Option<ChangeKind> {
+/// What git says before the lines, where these cannot tell all: new permissions, a link, an empty file.
+fn git_header(change: &Change) -> Option<Vec<u8>> {
+    let mode = |entry: &Entry| match entry {
+        Entry::File(file) => Some(0o100_000 | u32::from(file.mode)),
+        Entry::Link(_) => Some(0o120_000),
+        Entry::Folder { .. } | Entry::Gap { .. } => None,
+    };
+    let is_plain = |entry: &Entry| matches!(entry, Entry::File(file) if file.size > 0 && file.mode & 0o100 == 0);
+    let lines = match (&change.before, &change.after) {
+        (Some(before), Some(after)) if mode(before) != mode(after) => {
+            format!("old mode {:o}\nnew mode {:o}\n", mode(before)?, mode(after)?)
+        }
+        (None, Some(after)) if !is_plain(after) => format!("new file mode {:o}\n", mode(after)?),
+        (Some(before), None) if !is_plain(before) => {
+            format!("deleted file mode {:o}\n", mode(before)?)
+        }
+        _ => return None,
+    };
+    let path = change.path.as_bytes();
+    Some([b"diff --git a/", path, b" b/", path, b"\n", lines.as_bytes()].concat())
+}
+
+fn modes(change: &Change) -> Option<(u16, u16)> {
+    match (change.before, change.after) {
+        (Some(Entry::File(before)), Some(Entry::File(after))) if before.mode != after.mode => {
+            Some((before.mode, after.mode))
+        }
+        (Some(Entry::Folder { mode: before, .. }), Some(Entry::Folder { mode: after, .. }))
+            if before != after =>
+        {
+            Some((before, after))
+        }
+        _ => None,
+    }
+}
+
+pub(crate) fn kind_of(change: &Change) -> Option<ChangeKind> {
     let is_empty_folder = |tree: &ObjectId| *tree == ObjectId::of(&Tree::default().encode());
     let Some(before) = change.before else {
         return match change.after? {
@@ -209,16 +254,14 @@ fn kind_of(change: &Change) -> Option<ChangeKind> {
     let kind = match (before, change.after) {
         (Entry::Gap { why, .. }, Some(_)) => ChangeKind::Covered(why),
         (_, Some(Entry::Gap { why, .. })) => ChangeKind::Uncovered(why),
-        (Entry::Folder { mode: before, .. }, Some(Entry::Folder { mode: after, .. })) => {
-            ChangeKind::Mode { before, after }
-        }
+        (Entry::Folder { .. }, Some(Entry::Folder { .. })) => ChangeKind::Mode,
         // What was in the folder is told by itself.
         (Entry::Folder { tree, .. }, None) => {
             return is_empty_folder(&tree).then_some(ChangeKind::DeletedFolder);
         }
         (_, None) => ChangeKind::Deleted,
         (Entry::File(before), Some(Entry::File(after))) if before.content == after.content => {
-            ChangeKind::Mode { before: before.mode, after: after.mode }
+            ChangeKind::Mode
         }
         (Entry::File(_), Some(Entry::File(_))) | (Entry::Link(_), Some(Entry::Link(_))) => {
             ChangeKind::Modified

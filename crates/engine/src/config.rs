@@ -63,6 +63,8 @@ pub enum BadConfig {
     Syntax { path: PathBuf, message: String },
     #[error("unknown key `{key}` in `{place}`")]
     UnknownKey { key: String, place: String, nearest: Option<String> },
+    #[error("the variable `{name}` is no setting")]
+    UnknownVariable { name: String, nearest: Option<String> },
     #[error("`{key}` in `{place}` is {found}, and it must be {wanted}")]
     BadValue { key: String, place: String, found: String, wanted: &'static str },
     #[error("`{key}` is about the whole store, so a workspace cannot set it")]
@@ -72,11 +74,13 @@ pub enum BadConfig {
 impl BadConfig {
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::UnknownKey { nearest: Some(nearest), .. } => {
+            Self::UnknownKey { nearest: Some(nearest), .. }
+            | Self::UnknownVariable { nearest: Some(nearest), .. } => {
                 Some(format!("did you mean `{nearest}`?"))
             }
-            Self::UnknownKey { nearest: None, .. } => {
-                Some("`biv config show` lists all keys".to_owned())
+            Self::UnknownKey { nearest: None, .. }
+            | Self::UnknownVariable { nearest: None, .. } => {
+                Some("`biv config show --defaults` lists all keys".to_owned())
             }
             Self::NotForWorkspace { user_config, .. } => {
                 Some(format!("put it into `{}`", user_config.display()))
@@ -87,6 +91,11 @@ impl BadConfig {
 }
 
 impl Config {
+    /// What holds where nothing is said.
+    pub fn defaults() -> Self {
+        Layers::defaults().read().expect("the shipped defaults are valid settings")
+    }
+
     pub fn load(home: &Home) -> Result<Self, BadConfig> {
         let mut layers = Layers::defaults();
         layers.add_file(&home.user_config)?;
@@ -101,7 +110,7 @@ impl Config {
                 });
             }
         }
-        layers.add_variables();
+        layers.add_variables()?;
         layers.read()
     }
 }
@@ -135,7 +144,10 @@ impl Layers {
             }
         };
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-            BadConfig::Syntax { path: path.to_owned(), message: error.message().to_owned() }
+            let before = error.span().map_or("", |span| text.get(..span.start).unwrap_or(""));
+            let line = before.matches('\n').count() + 1;
+            let message = format!("line {line}: {}", error.message());
+            BadConfig::Syntax { path: path.to_owned(), message }
         })?;
         let mut keys = Vec::new();
         for (key, value) in flatten(&table) {
@@ -145,7 +157,7 @@ impl Layers {
         Ok(keys)
     }
 
-    fn add_variables(&mut self) {
+    fn add_variables(&mut self) -> Result<(), BadConfig> {
         let keys: Vec<String> = self.settings.keys().cloned().chain([MINUTES.to_owned()]).collect();
         for key in keys {
             let variable = format!("BIV_{}", key.replace('.', "_").to_uppercase());
@@ -166,9 +178,35 @@ impl Layers {
                     .or_else(|_| text.parse().map(Value::Boolean))
                     .unwrap_or(Value::String(text)),
             };
-            self.set(&key, value, Source::Variable(variable))
-                .expect("only known keys are looked for");
+            self.set(&key, value, Source::Variable(variable))?;
         }
+        self.check_variables()
+    }
+
+    /// A variable that begins like a section and is no key of it is a slip.
+    fn check_variables(&self) -> Result<(), BadConfig> {
+        let name_of = |key: &str| format!("BIV_{}", key.replace('.', "_").to_uppercase());
+        let sections: BTreeSet<String> = self
+            .settings
+            .keys()
+            .filter_map(|key| key.split_once('.'))
+            .map(|(section, _)| name_of(section) + "_")
+            .collect();
+        let known: Vec<String> =
+            self.settings.keys().map(String::as_str).chain([MINUTES]).map(name_of).collect();
+        for (name, _) in std::env::vars_os() {
+            let Some(name) = name.to_str() else { continue };
+            if sections.iter().any(|section| name.starts_with(section.as_str()))
+                && !known.iter().any(|key| key == name)
+            {
+                let nearest = known.iter().min_by_key(|key| strsim::damerau_levenshtein(key, name));
+                return Err(BadConfig::UnknownVariable {
+                    name: name.to_owned(),
+                    nearest: nearest.cloned(),
+                });
+            }
+        }
+        Ok(())
     }
 
     fn set(&mut self, key: &str, value: Value, source: Source) -> Result<(), BadConfig> {
@@ -298,6 +336,7 @@ mod tests {
     fn load(user: &str, workspace: &str) -> Result<Config, BadConfig> {
         let folder = tempfile::tempdir().unwrap();
         let home = Home {
+            folder: folder.path().join("ws"),
             workspace: folder.path().join("ws"),
             store: folder.path().join("store"),
             user_config: folder.path().join("config.toml"),
@@ -347,7 +386,7 @@ mod tests {
         );
         assert_eq!(
             hint("", "[colours]\nbackground_of_the_table = 5"),
-            "`biv config show` lists all keys"
+            "`biv config show --defaults` lists all keys"
         );
     }
 
@@ -373,7 +412,7 @@ mod tests {
             "[checkpoint]\nmax_file_size = \"big\"",
             "is \"big\", and it must be a size such as \"100MB\"",
         );
-        check("[checkpoint", "is not valid TOML: unclosed table, expected `]`");
+        check("[checkpoint", "is not valid TOML: line 1: unclosed table, expected `]`");
         check(
             "[store]\nbudget = \"1MB\"",
             "`store.budget` is about the whole store, so a workspace cannot set it",

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bivouac_core::checkpoint::BadState;
+use bivouac_core::checkpoint::{BadState, Gap};
 use bivouac_core::id::{CheckpointHandle, SessionHandle};
 use bivouac_core::operation::OperationKind;
 use bivouac_core::path::RelPath;
@@ -47,6 +47,10 @@ pub enum Error {
     NoSession,
     #[error("`{path}` is neither in the checkpoint nor in the workspace")]
     NoSuchPath { path: RelPath },
+    #[error("`{path}` is not covered: {why}")]
+    NotCovered { path: RelPath, why: Gap },
+    #[error("`{}` is {what}, where nothing of ours may be written", path.display())]
+    Forbidden { path: PathBuf, what: &'static str },
     #[error("`{}` is outside the workspace", path.display())]
     OutsideWorkspace { path: PathBuf },
     #[error("checkpoint {handle} was taken in another workspace, `{workspace}`")]
@@ -128,6 +132,8 @@ impl Error {
             Self::Ambiguous { .. } => "write more of it, or its full id",
             Self::NoSession => "`biv checkpoint create` makes one, or `biv session new`",
             Self::NoSuchPath { .. } => "paths are given relative to the current folder",
+            Self::NotCovered { .. } => "`workspace.include` can make ignored files precious",
+            Self::Forbidden { .. } => "name a folder of its own",
             Self::OutsideWorkspace { .. } => "name a path inside the workspace",
             Self::OtherWorkspace { .. } => {
                 "go there to roll it back, or write it elsewhere with `biv checkpoint restore … --into DIR`"

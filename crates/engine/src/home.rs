@@ -18,15 +18,36 @@ pub const WORKSPACE_CONFIG: &str = "bivouac.toml";
 /// The store of a project that keeps it in its own folder.
 const LOCAL_STORE: &str = ".agents";
 
+/// Every name the store uses. In a project that keeps its own store, only these are ours.
+pub const STORE_NAMES: [&str; 12] = [
+    "sessions.db",
+    "sessions.db-wal",
+    "sessions.db-shm",
+    "sessions.db.building",
+    "sessions.db.rebuilt",
+    "packs",
+    "index",
+    "damaged",
+    "store.lock",
+    "sweep.lock",
+    "create.lock",
+    "swept",
+];
+
 /// What was said on the command line.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
+    /// Where to stand, instead of the current folder.
+    pub folder: Option<PathBuf>,
+    /// The workspace, instead of the one found from there.
     pub workspace: Option<PathBuf>,
     pub store: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Home {
+    /// Where the person stands.
+    pub folder: PathBuf,
     /// The folder being worked on, without links.
     pub workspace: PathBuf,
     pub store: PathBuf,
@@ -36,14 +57,13 @@ pub struct Home {
 
 impl Home {
     pub fn find(wishes: &Wishes) -> Result<Self> {
+        let whole = |folder: &PathBuf| folder.canonicalize().map_err(Error::io(folder));
+        let folder = whole(wishes.folder.as_ref().unwrap_or(&PathBuf::from(".")))?;
         let workspace = match &wishes.workspace {
-            Some(folder) => folder.canonicalize().map_err(Error::io(folder))?,
-            None => find_workspace(
-                &env::current_dir()
-                    .and_then(|folder| folder.canonicalize())
-                    .map_err(Error::io("."))?,
-            ),
+            Some(wished) => whole(&folder.join(wished))?,
+            None => find_workspace(&folder),
         };
+        let folder = if folder.starts_with(&workspace) { folder } else { workspace.clone() };
         let bases = etcetera::choose_base_strategy().map_err(|_| Error::NoHome);
         let user_config = match env::var_os("BIV_CONFIG") {
             Some(file) => PathBuf::from(file),
@@ -61,7 +81,7 @@ impl Home {
                 }
                 (None, None) => bases?.data_dir().join("bivouac"),
             };
-        Ok(Self { workspace, store, user_config })
+        Ok(Self { folder, workspace, store, user_config })
     }
 
     pub fn workspace_path(&self) -> WorkspacePath {
@@ -103,6 +123,14 @@ impl Home {
     /// Held by the one sweep there may be at a time.
     pub fn sweep_lock(&self) -> PathBuf {
         self.store.join("sweep.lock")
+    }
+
+    /// Where damaged files are kept. Nothing ever deletes them.
+    pub fn damaged(&self) -> Result<PathBuf> {
+        let folder = self.store.join("damaged");
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map_err(Error::io(&folder))?;
+        Ok(folder)
     }
 
     /// Touched when a sweep ends.
@@ -161,7 +189,11 @@ impl Home {
     /// Our own store, the repository and the agents' state, where they lie inside the workspace.
     pub fn own_state(&self) -> Vec<RelPath> {
         let mut folders = agents::state_folders(home_folder().as_deref());
-        folders.push(self.store.clone());
+        // What else the project keeps beside a store of its own is the project's.
+        match self.store == self.local_store() {
+            true => folders.extend(STORE_NAMES.map(|name| self.store.join(name))),
+            false => folders.push(self.store.clone()),
+        }
         // `.git` is never looked into; a repository can be kept under another name.
         let repository = self.repository();
         folders.extend(repository.iter().flat_map(Repository::own_folders).map(Path::to_owned));

@@ -72,8 +72,10 @@ impl Engine {
             return Ok(scan);
         }
         report.lost.extend(scan.damage.iter().map(ToString::to_string));
+        let folder = self.home.damaged()?;
         for id in &scan.damaged {
-            let aside = self.packs.set_aside(*id, &scan, PackId::new(self.clock.new_id()))?;
+            let new = PackId::new(self.clock.new_id());
+            let aside = self.packs.set_aside(*id, &scan, new, &folder)?;
             report.packs_aside.push(aside);
         }
         Ok(PackScan::read(&self.packs, self.progress.as_ref())?)
@@ -235,7 +237,7 @@ fn replace_damaged_journal(home: &Home, report: &mut ReconcileReport) -> Result<
     }
     if path.exists() {
         let stamp = Clock::from_env()?.now().as_millis();
-        let aside = path.with_extension(format!("db.damaged-{stamp}"));
+        let aside = home.damaged()?.join(format!("sessions.db-{stamp}"));
         move_database(&path, &aside)?;
         report.moved_aside = Some(aside);
     }

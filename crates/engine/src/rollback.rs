@@ -71,18 +71,32 @@ impl Engine {
 
     /// Plans to take back the last operation that was not taken back yet.
     pub fn plan_undo(&self) -> Result<RestorePlan> {
-        let of = self.history()?.undo.ok_or(Error::NothingTo { what: "undo" })?;
+        let of = self.whole_history()?.undo.ok_or(Error::NothingTo { what: "undo" })?;
         self.plan_inverse(of, OperationKind::Undo { of })
     }
 
     /// Plans to take back the last undo.
     pub fn plan_redo(&self) -> Result<RestorePlan> {
-        let of = self.history()?.redo.ok_or(Error::NothingTo { what: "redo" })?;
+        let of = self.whole_history()?.redo.ok_or(Error::NothingTo { what: "redo" })?;
         self.plan_inverse(of, OperationKind::Redo { of })
     }
 
-    /// What `undo` and `redo` would take next.
+    /// What `undo` and `redo` can take next. Without its safety checkpoint, an operation cannot be taken
+    /// back.
     pub fn history(&self) -> Result<History> {
+        let mut history = self.whole_history()?;
+        for next in [&mut history.undo, &mut history.redo] {
+            let operation = next.map(|id| self.journal.operation(id)).transpose()?.flatten();
+            if let Some(it) = operation
+                && !self.journal.has_checkpoint(it.operation.safety)?
+            {
+                *next = None;
+            }
+        }
+        Ok(history)
+    }
+
+    fn whole_history(&self) -> Result<History> {
         let operations = self.journal.operations(&self.home.workspace_path())?;
         let happened =
             |it: &&KeptOperation| it.outcome.as_ref().is_some_and(|outcome| !outcome.reverted);
@@ -158,7 +172,7 @@ impl Engine {
             forced: restore.forced,
             ..Draft::new(CheckpointId::new(self.clock.new_id()), request)
         };
-        let Saved::Taken(saved) = self.save_draft(&restore.session, draft, &lock)? else {
+        let Saved::Taken(saved) = self.save_draft(&restore.session, &draft, &lock)? else {
             unreachable!("a safety checkpoint is always taken")
         };
         let safety = saved.checkpoint;
@@ -226,15 +240,24 @@ fn safety_message(restore: &RestorePlan) -> String {
     }
 }
 
-/// A path that is in neither tree is a slip of the finger.
-fn check_paths(trees: &Trees<'_>, roots: [&ObjectId; 2], paths: &[RelPath]) -> Result<()> {
+/// A path that is in neither tree is a slip of the finger; one that neither captured is out of reach.
+pub(crate) fn check_paths(
+    trees: &Trees<'_>,
+    roots: [&ObjectId; 2],
+    paths: &[RelPath],
+) -> Result<()> {
     for path in paths {
-        let mut is_somewhere = false;
+        let mut found = Vec::new();
         for root in roots {
-            is_somewhere |= trees.find(root, path)?.is_some();
+            found.extend(trees.find(root, path)?);
         }
-        if !is_somewhere {
+        if found.is_empty() {
             return Err(Error::NoSuchPath { path: path.clone() });
+        }
+        if let [Entry::Gap { why, .. }, ..] = found[..]
+            && found.iter().all(Entry::is_gap)
+        {
+            return Err(Error::NotCovered { path: path.clone(), why });
         }
     }
     Ok(())

@@ -15,6 +15,7 @@ use bivouac_snapshot::path_set::PathSet;
 use bivouac_snapshot::take::{Sink, Taken};
 use serde::Serialize;
 
+use crate::compare::kind_of;
 use crate::git::GitReader;
 use crate::lock::Lock;
 use crate::look::Scene;
@@ -105,7 +106,7 @@ impl Engine {
             return Ok(Saved::Skipped { session: Box::new(session), why });
         }
         let draft = Draft::new(CheckpointId::new(self.clock.new_id()), request);
-        let saved = self.save_draft(&session, draft, &workspace_lock)?;
+        let saved = self.save_draft(&session, &draft, &workspace_lock)?;
         if let Saved::Taken(_) = saved {
             self.tidy_after(&session);
         }
@@ -135,7 +136,7 @@ impl Engine {
     pub(crate) fn save_draft(
         &mut self,
         session: &Session,
-        draft: Draft,
+        draft: &Draft,
         lock: &Lock,
     ) -> Result<Saved> {
         let trigger = draft.request.trigger;
@@ -150,11 +151,11 @@ impl Engine {
         result
     }
 
-    fn take_checkpoint(&mut self, session: &Session, draft: Draft, _lock: &Lock) -> Result<Saved> {
+    fn take_checkpoint(&mut self, session: &Session, draft: &Draft, _lock: &Lock) -> Result<Saved> {
         let _store_lock = self.use_store()?;
         let parent = self.journal.last_checkpoint(session.id)?.map(|kept| kept.taken.checkpoint);
         let scene = self.scene()?;
-        let stored = match self.store_workspace(session, &draft, parent.as_ref(), &scene)? {
+        let stored = match self.store_workspace(session, draft, parent.as_ref(), &scene)? {
             Stored::Whole(stored) => stored,
             Stored::Unchanged(why) => {
                 return Ok(Saved::Skipped { session: Box::new(session.clone()), why });
@@ -210,8 +211,9 @@ impl Engine {
             counted => counted.transpose()?,
         };
         let change = if n_changed == Some(0) { Change::None } else { Change::Some };
-        if let (Verdict::Skip(why), Some(parent)) =
-            (autosave::after_scan(draft.request.trigger, change), parent)
+        let is_wanted = draft.request.name.is_some();
+        if let (Verdict::Skip(why), Some(parent), false) =
+            (autosave::after_scan(draft.request.trigger, change), parent, is_wanted)
         {
             if taken.tree == parent.tree && draft.forced.is_empty() {
                 self.remember(&taken, parent.id);
@@ -310,7 +312,7 @@ fn count_changes(trees: &Trees<'_>, from: &ObjectId, to: &ObjectId) -> Result<u6
         return Ok(0);
     }
     let changes = diff::diff(trees, from, to, &Filter::default())?;
-    Ok(changes.iter().filter(|change| change.is_covered()).count() as u64)
+    Ok(changes.iter().filter(|change| kind_of(change).is_some()).count() as u64)
 }
 
 fn put_facts(facts: &GitFacts, objects: &Objects<'_>, pack: &mut PackWriter) -> Result<GitSummary> {

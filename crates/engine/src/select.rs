@@ -1,7 +1,7 @@
 //! From what people type to the session or checkpoint they mean.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use bivouac_core::checkpoint::Checkpoint;
 use bivouac_core::id::SessionId;
@@ -107,32 +107,31 @@ impl Engine {
         })
     }
 
-    /// A path as typed, relative to the current folder, as a path in the workspace.
-    pub fn path_in_workspace(&self, typed: &Path) -> Result<RelPath> {
+    /// Paths as typed, relative to where the person stands, as paths in the workspace. None at all
+    /// means all of it, and so does the workspace itself.
+    pub fn paths_in_workspace(&self, typed: &[PathBuf]) -> Result<Vec<RelPath>> {
+        let paths: Vec<Option<RelPath>> =
+            typed.iter().map(|path| self.path_in_workspace(path)).collect::<Result<_>>()?;
+        Ok(paths.into_iter().collect::<Option<_>>().unwrap_or_default())
+    }
+
+    /// `None` is the workspace itself.
+    fn path_in_workspace(&self, typed: &Path) -> Result<Option<RelPath>> {
         let outside = || Error::OutsideWorkspace { path: typed.to_owned() };
-        let current = std::env::current_dir()
-            .and_then(|folder| folder.canonicalize())
-            .map_err(Error::io("."))?;
-        let base = if current.starts_with(&self.home.workspace) {
-            current
-        } else {
-            self.home.workspace.clone()
-        };
-        let mut names: Vec<&std::ffi::OsStr> = Vec::new();
-        let joined = base.join(typed);
-        let inside = joined.strip_prefix(&self.home.workspace).map_err(|_| outside())?;
-        for component in inside.components() {
+        let mut whole = PathBuf::new();
+        for component in self.home.folder.join(typed).components() {
             match component {
-                Component::Normal(name) => names.push(name),
-                Component::CurDir => {}
                 Component::ParentDir => {
-                    names.pop().ok_or_else(outside)?;
+                    whole.pop();
                 }
-                Component::RootDir | Component::Prefix(_) => return Err(outside()),
+                other => whole.push(other),
             }
         }
-        let bytes: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
-        RelPath::new(bytes.join(&b'/')).map_err(|_| outside())
+        let inside = whole.strip_prefix(&self.home.workspace).map_err(|_| outside())?;
+        match inside.as_os_str().is_empty() {
+            true => Ok(None),
+            false => RelPath::new(inside.as_os_str().as_bytes()).map(Some).map_err(|_| outside()),
+        }
     }
 }
 

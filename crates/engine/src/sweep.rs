@@ -1,6 +1,7 @@
 //! Giving space back: let go what retention says, mark what is still needed, replace packs.
 
 use std::fs;
+use std::os::unix::fs::OpenOptionsExt;
 
 use bivouac_core::checkpoint::Checkpoint;
 use bivouac_core::event::CheckpointTaken;
@@ -41,7 +42,9 @@ impl Engine {
         let mut report = self.sweep_packs()?;
         report.n_expired = n_expired;
         let stamp = self.home.sweep_stamp();
-        fs::write(&stamp, b"").map_err(Error::io(&stamp))?;
+        let touched =
+            fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&stamp);
+        touched.map_err(Error::io(&stamp))?;
         Ok(report)
     }
 

@@ -2,7 +2,7 @@
 
 use bivouac_core::id::{CheckpointId, SessionId};
 use bivouac_core::path::WorkspacePath;
-use bivouac_core::session::Session;
+use bivouac_core::session::{Session, Status};
 use rusqlite::types::Value;
 
 use crate::projection::workspace_value;
@@ -11,7 +11,8 @@ use crate::query::{
 };
 use crate::{Journal, Result};
 
-/// Where a word is looked for first: in the session at hand, then in the workspace, then anywhere.
+/// Where a word is looked for: in the session at hand, then in the workspace. A whole handle or id is
+/// found anywhere.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
     pub session: Option<SessionId>,
@@ -29,18 +30,10 @@ impl Journal {
             return Ok(self.session(id)?.into_iter().collect());
         }
         if word == "latest" {
-            let sql = format!(
-                "SELECT {SESSION_COLUMNS} FROM sessions WHERE workspace = ? ORDER BY sequence DESC LIMIT 1"
-            );
-            let here = workspace
-                .map(|it| self.rows(&sql, [workspace_value(it)], read_session))
-                .transpose()?;
-            if let Some(found) = here.filter(|found| !found.is_empty()) {
-                return Ok(found);
-            }
-            let sql =
-                format!("SELECT {SESSION_COLUMNS} FROM sessions ORDER BY sequence DESC LIMIT 1");
-            return self.rows(&sql, [], read_session);
+            let Some(workspace) = workspace else {
+                return Ok(Vec::new());
+            };
+            return Ok(self.newest_session(workspace, &Status::ALL)?.into_iter().collect());
         }
         for condition in ["handle = ?1", "name = ?1", BEGINS] {
             let sql = format!(
@@ -64,24 +57,30 @@ impl Journal {
         if let Ok(id) = word.parse::<CheckpointId>() {
             return Ok(self.checkpoint(id)?.into_iter().collect());
         }
-        let suffix = word.strip_prefix("cp").map(|rest| format!("%{}", escape_like(rest)));
-        let mut questions =
-            vec![("handle = ?1", word), ("name = ?1 AND is_named", word), (BEGINS, word)];
-        questions.extend(suffix.as_deref().map(|suffix| ("handle LIKE ?1 ESCAPE '\\'", suffix)));
+        let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+        let end = if is_number {
+            Some(format!("-{word}"))
+        } else {
+            word.strip_prefix("cp").map(str::to_owned)
+        };
+        let end = end.map(|end| format!("%{}", escape_like(&end)));
+        let exact = ("handle = ?1", word);
+        let mut near = vec![exact, ("name = ?1 AND is_named", word), (BEGINS, word)];
+        near.extend(end.as_deref().map(|end| ("handle LIKE ?1 ESCAPE '\\'", end)));
+        let mut far = vec![exact];
         if word == "latest" {
-            questions = vec![(
-                "?1 = ?1 AND sequence = (SELECT max(sequence) FROM session_checkpoints WHERE {place})",
-                word,
-            )];
+            let newest = "?1 = ?1 AND sequence = (SELECT max(sequence) FROM session_checkpoints WHERE {place})";
+            (near, far) = (vec![(newest, word)], Vec::new());
         }
+        // Only a whole handle reaches into other workspaces.
         let places = [
-            ("session_id = ?2", scope.session.map(|id| Value::Text(id.to_string()))),
-            ("workspace = ?2", scope.workspace.as_ref().map(workspace_value)),
-            ("?2 IS NULL", Some(Value::Null)),
+            ("session_id = ?2", scope.session.map(|id| Value::Text(id.to_string())), &near),
+            ("workspace = ?2", scope.workspace.as_ref().map(workspace_value), &near),
+            ("?2 IS NULL", Some(Value::Null), &far),
         ];
-        for (place, value) in places {
+        for (place, value, questions) in places {
             let Some(value) = value else { continue };
-            for (condition, word) in &questions {
+            for (condition, word) in questions {
                 let condition = condition.replace("{place}", place);
                 let sql = format!(
                     "SELECT {CHECKPOINT_COLUMNS} FROM session_checkpoints WHERE {condition} AND {place} ORDER BY sequence"

@@ -363,9 +363,15 @@ impl Catalog for PackScan {
 }
 
 impl Packs {
-    /// Writes what is still good of a damaged pack into a new one, and moves the damaged one aside: it is
-    /// kept, and no longer counts.
-    pub fn set_aside(&self, damaged: PackId, scan: &PackScan, new: PackId) -> Result<PathBuf> {
+    /// Writes what is still good of a damaged pack into a new one, and moves the damaged one to another
+    /// folder: it is kept, and no longer counts.
+    pub fn set_aside(
+        &self,
+        damaged: PackId,
+        scan: &PackScan,
+        new: PackId,
+        to: &Path,
+    ) -> Result<PathBuf> {
         let mut writer = PackWriter::new(&self.folder, new, Compression::THOROUGH);
         let mut good: Vec<Place> =
             scan.places().map(|(_, place)| *place).filter(|place| place.pack == damaged).collect();
@@ -380,7 +386,7 @@ impl Packs {
         if let Some(pack) = writer.finish()? {
             self.read_back(&pack)?;
         }
-        let (path, aside) = (self.path(damaged), self.path(damaged).with_extension("damaged"));
+        let (path, aside) = (self.path(damaged), pack_path(to, damaged));
         std::fs::rename(&path, &aside).map_err(Error::write(&path))?;
         self.forget_open();
         sync_folder(&self.folder)?;

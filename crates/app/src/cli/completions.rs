@@ -1,6 +1,7 @@
 //! `biv completions`: what a shell needs to complete our commands and ids.
 
 use clap_complete::env::Shells;
+use serde_json::json;
 
 use crate::cli::Error;
 use crate::report::Exit;
@@ -25,5 +26,6 @@ pub fn run(args: &CompletionsArgs, ui: &mut Ui) -> Result<Exit, Error> {
     let mut script = Vec::new();
     shell.write_registration("COMPLETE", "biv", "biv", "biv", &mut script)?;
     ui.raw(&script)?;
+    ui.data(&json!({ "shell": args.shell, "script": String::from_utf8_lossy(&script) }))?;
     Ok(Exit::Done)
 }

@@ -15,7 +15,11 @@ use crate::ui::Ui;
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
     /// Show every setting, its value and where that comes from
-    Show,
+    Show {
+        /// Show what holds where nothing is said, whatever the files say
+        #[arg(long)]
+        defaults: bool,
+    },
     /// Show where the configuration files are
     Path,
 }
@@ -24,13 +28,15 @@ pub fn run(command: &ConfigCommand, wishes: &Wishes, ui: &mut Ui) -> Result<Exit
     let home = Home::find(wishes)?;
     Clock::from_env()?;
     match command {
-        ConfigCommand::Show => show(&home, ui),
+        ConfigCommand::Show { defaults: true } => show(&Config::defaults(), ui),
+        ConfigCommand::Show { defaults: false } => {
+            show(&Config::load(&home).map_err(bivouac_engine::Error::from)?, ui)
+        }
         ConfigCommand::Path => path(&home, ui),
     }
 }
 
-fn show(home: &Home, ui: &mut Ui) -> Result<Exit, Error> {
-    let config = Config::load(home).map_err(bivouac_engine::Error::from)?;
+fn show(config: &Config, ui: &mut Ui) -> Result<Exit, Error> {
     let mut section = "";
     let mut document = Map::new();
     for (key, setting) in &config.settings {

@@ -50,8 +50,11 @@ struct Global {
     /// Print one JSON document on stdout
     #[arg(long, global = true)]
     json: bool,
-    /// Work in this folder instead of the current one
-    #[arg(short = 'C', long, value_name = "DIR", global = true)]
+    /// Run as if started in this folder
+    #[arg(short = 'C', long = "directory", value_name = "DIR", global = true)]
+    folder: Option<PathBuf>,
+    /// Take this folder as the workspace, whatever it is in
+    #[arg(long, value_name = "DIR", global = true)]
     workspace: Option<PathBuf>,
     /// Keep checkpoints in this folder
     #[arg(long, value_name = "DIR", global = true)]
@@ -83,7 +86,8 @@ impl Cli {
     }
 
     pub fn run(self, ui: &mut Ui) -> Result<Exit, Error> {
-        let wishes = Wishes { workspace: self.global.workspace, store: self.global.store };
+        let Global { folder, workspace, store, .. } = self.global;
+        let wishes = Wishes { folder, workspace, store };
         match &self.command {
             // These look after their own store, or need none.
             Command::Init(args) => init::run(args, &wishes, ui),
@@ -105,7 +109,9 @@ impl Command {
         match self {
             Self::Session(command) => command.need(),
             Self::Checkpoint(command) => command.need(),
-            Self::Undo(_) | Self::Redo(_) | Self::Gc(_) => Need::Write,
+            Self::Undo(args) => args.consent.need(),
+            Self::Redo(args) => args.consent.need(),
+            Self::Gc(_) => Need::Write,
             Self::Status(_) | Self::Verify(_) | Self::Du(_) => Need::Read,
             Self::Init(_) | Self::Reconcile(_) | Self::Config(_) | Self::Completions(_) => {
                 Need::Read
@@ -184,6 +190,7 @@ impl Error {
     pub fn exit(&self) -> Exit {
         match self {
             Self::NeedsYes { .. } | Self::UnknownShell { .. } => Exit::Usage,
+            Self::Engine(bivouac_engine::Error::State(_)) => Exit::Usage,
             _ => Exit::Failed,
         }
     }

@@ -1,7 +1,9 @@
 //! What rollback, undo and redo have in common: show the plan, get consent, do it, tell what was done.
 
 use bivouac_core::operation::{OperationKind, Outcome};
+use bivouac_core::text::count;
 use bivouac_engine::Engine;
+use bivouac_engine::open::Need;
 use bivouac_engine::rollback::RestorePlan;
 use bivouac_snapshot::plan::Step;
 use owo_colors::{OwoColorize, Style};
@@ -22,6 +24,12 @@ pub struct Consent {
     /// Also make an entry in git's stash of what is uncommitted
     #[arg(long)]
     stash: bool,
+}
+
+impl Consent {
+    pub fn need(&self) -> Need {
+        if self.dry_run { Need::Read } else { Need::Write }
+    }
 }
 
 /// Plans longer than this are cut on the screen; `--dry-run` and `--json` show all.
@@ -68,16 +76,16 @@ pub fn run(
     let (written, removed) = (report.outcome.n_written, report.outcome.n_removed);
     match is_idle {
         true => ui.say(format_args!("{done}: the files already were as they were before it"))?,
-        false => ui.say(format_args!("{done}: {written} written, {removed} removed"))?,
+        false => {
+            ui.say(format_args!("{done}: {} written, {removed} removed", count(written, "file")))?;
+        }
     }
     tell_left_alone(&report.outcome, ui)?;
     ui.say(format_args!(
         "Everything as it was before is in {}",
         report.safety.handle.style(looks::handle())
     ))?;
-    if let Some(commit) = &stash {
-        ui.say(format_args!("git's stash has it too, as {}", &commit[..commit.len().min(12)]))?;
-    }
+    tell_stash(stash.as_deref(), consent, ui)?;
     let is_loose = report.outcome.left_alone.iter().any(|left| left.why.is_loose_end());
     answer.result = Some(contract::RestoreResult {
         operation_id: report.operation.to_string(),
@@ -151,6 +159,18 @@ fn tell_left_alone(outcome: &Outcome, ui: &mut Ui) -> Result<(), Error> {
     Ok(())
 }
 
+fn tell_stash(stash: Option<&str>, consent: &Consent, ui: &mut Ui) -> Result<(), Error> {
+    match stash {
+        Some(commit) => ui.say(format_args!(
+            "git's stash has what was uncommitted in tracked files too, as {}",
+            &commit[..commit.len().min(12)]
+        ))?,
+        None if consent.stash => ui.note("nothing was stashed: no tracked file differs from HEAD"),
+        None => {}
+    }
+    Ok(())
+}
+
 fn nothing_to_do(plan: &RestorePlan) -> String {
     match &plan.target {
         Some(target) => format!("Nothing to do: the workspace already is as in {}", target.handle),
@@ -160,9 +180,9 @@ fn nothing_to_do(plan: &RestorePlan) -> String {
 
 const fn verb(kind: OperationKind) -> &'static str {
     match kind {
-        OperationKind::Rollback => "a rollback",
-        OperationKind::Undo { .. } => "an undo",
-        OperationKind::Redo { .. } => "a redo",
+        OperationKind::Rollback => "the rollback",
+        OperationKind::Undo { .. } => "the undo",
+        OperationKind::Redo { .. } => "the redo",
     }
 }
 
@@ -171,7 +191,7 @@ fn done(plan: &RestorePlan) -> String {
         (Some(target), _) => format!("Rolled back to {}", target.handle),
         (None, OperationKind::Redo { .. }) => "Took back the last undo".to_owned(),
         (None, OperationKind::Undo { .. } | OperationKind::Rollback) => {
-            "Took back the last restore".to_owned()
+            "Took back the last rollback".to_owned()
         }
     }
 }

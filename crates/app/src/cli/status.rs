@@ -43,7 +43,7 @@ pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
     ))?;
     ui.say(format_args!("Coverage   {}", coverage_line(&report.coverage)))?;
     if report.history.undo.is_some() {
-        ui.say("Undo       `biv undo` takes back the last restore")?;
+        ui.say("Undo       `biv undo` takes back the last rollback")?;
     }
     if report.history.redo.is_some() {
         ui.say("Redo       `biv redo` takes back the last undo")?;

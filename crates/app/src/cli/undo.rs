@@ -14,14 +14,14 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 pub struct UndoArgs {
     #[command(flatten)]
-    consent: Consent,
+    pub consent: Consent,
 }
 
 /// Take back the last undo
 #[derive(Debug, clap::Args)]
 pub struct RedoArgs {
     #[command(flatten)]
-    consent: Consent,
+    pub consent: Consent,
 }
 
 pub fn run_undo(args: &UndoArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {

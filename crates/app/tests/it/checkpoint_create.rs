@@ -98,8 +98,8 @@ fn bad_state_is_refused_and_nothing_is_made() {
     env.write("notes.md", "x");
     let broken = env.biv(&["checkpoint", "create", "--state", "{broken"]);
     assert_snapshot!(broken.text(), @r#"
-    exit 1
-    error: the state is not valid JSON: key must be a string at line 1 column 2
+    exit 2
+    error: the JSON is not valid: key must be a string at line 1 column 2
     hint: pass JSON such as '{"key": 1}', or `@FILE`
     "#);
     assert_snapshot!(env.run("checkpoint create --state @missing.json"), @"

@@ -212,3 +212,55 @@ fn json_counts_lines() {
     assert_eq!(diff["files"][1]["lines_added"], serde_json::Value::Null);
     assert_eq!(diff["files"][1]["size_after"], 20);
 }
+
+#[test]
+fn a_patch_leaves_nothing_out() {
+    let env = env();
+    env.write("run.sh", "x\n")
+        .mode("run.sh", 0o644)
+        .write("pic", b"\0\x01")
+        .write("both", "1\n")
+        .mode("both", 0o644);
+    env.biv(&["checkpoint", "create"]).ok();
+    env.mode("run.sh", 0o755).write("pic", b"\0\x02").write("both", "2\n").mode("both", 0o755);
+    env.write("empty", "").mode("empty", 0o644).link("link", "pic").folder("later");
+    assert_snapshot!(env.run("checkpoint diff latest --patch"), @r"
+    diff --git a/both b/both
+    old mode 100644
+    new mode 100755
+    --- a/both
+    +++ b/both
+    @@ -1,1 +1,1 @@
+    -1
+    +2
+    diff --git a/empty b/empty
+    new file mode 100644
+    # + later/ (new)
+    diff --git a/link b/link
+    new file mode 120000
+    --- /dev/null
+    +++ b/link
+    @@ -0,0 +1,1 @@
+    +pic
+    \ No newline at end of file
+    # M pic (binary, 2 B → 2 B)
+    diff --git a/run.sh b/run.sh
+    old mode 100644
+    new mode 100755
+    ");
+    let listed = env.run("checkpoint diff latest");
+    assert!(listed.contains("M both (+1, -1, mode 644 → 755)"), "{listed}");
+}
+
+#[test]
+fn a_word_that_is_nothing_is_a_slip() {
+    let env = env();
+    env.write("a", "1");
+    env.biv(&["checkpoint", "save", "mid"]).ok();
+    assert_snapshot!(env.run("checkpoint diff latest mdi"), @"
+    exit 1
+    error: `mdi` is neither in the checkpoint nor in the workspace
+    hint: paths are given relative to the current folder
+    ");
+    assert_eq!(env.biv(&["checkpoint", "diff", "latest", "latest", "cp-9"]).code, 1);
+}

@@ -3,7 +3,7 @@
 use bivouac_testkit::read_tree;
 use insta::assert_snapshot;
 
-use crate::env;
+use crate::{env, git_env};
 
 #[test]
 fn a_tree_is_written_elsewhere_exactly() {
@@ -39,4 +39,22 @@ fn a_folder_that_is_not_empty_is_refused() {
 
     For more information, try '--help'.
     ");
+}
+
+#[test]
+fn nothing_is_written_into_git_or_the_store() {
+    let env = git_env();
+    env.write("a", "1");
+    env.biv(&["checkpoint", "create"]).ok();
+    assert_snapshot!(env.run("checkpoint restore latest --into .git/x"), @"
+    exit 1
+    error: `[root]/work/.git/x` is inside a `.git` folder, where nothing of ours may be written
+    hint: name a folder of its own
+    ");
+    let store = env.store().join("x");
+    assert_eq!(
+        env.biv(&["checkpoint", "restore", "latest", "--into", store.to_str().unwrap()]).code,
+        1
+    );
+    assert!(!store.exists() && !env.exists(".git/x"));
 }

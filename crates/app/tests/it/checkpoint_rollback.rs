@@ -24,13 +24,13 @@ fn it_shows_first_and_asks() {
     ");
     assert_snapshot!(env.run("checkpoint rollback cp-001"), @"
     exit 2
-    error: a rollback needs a confirmation, and there is no terminal to ask on
+    error: the rollback needs a confirmation, and there is no terminal to ask on
     hint: look at it with `--dry-run`, then pass `--yes`
     ");
     assert_eq!(env.tree(), before, "without a yes nothing is touched");
     assert_eq!(env.json("checkpoint list").as_array().unwrap().len(), 1);
     assert_snapshot!(env.run("checkpoint rollback cp-001 --yes"), @"
-    Rolled back to cp-20260121-001: 2 written, 1 removed
+    Rolled back to cp-20260121-001: 2 files written, 1 removed
     Everything as it was before is in cp-20260121-002
     ");
     assert_snapshot!(env.run("checkpoint list"), @"
@@ -65,7 +65,7 @@ fn paths_limit_it() {
     env.biv(&["checkpoint", "create"]).ok();
     env.write("src/a.rs", "2").write("src/b.rs", "2").remove("docs").write("src/new.rs", "2");
     assert_snapshot!(env.run("checkpoint rollback cp-001 src/a.rs docs --yes"), @"
-    Rolled back to cp-20260121-001: 2 written, 0 removed
+    Rolled back to cp-20260121-001: 2 files written, 0 removed
     Everything as it was before is in cp-20260121-002
     ");
     assert_eq!(
@@ -92,7 +92,7 @@ fn what_no_checkpoint_covers_is_never_touched() {
     env.biv(&["checkpoint", "create"]).ok();
     env.write("a", "2").write("later/b", "x").write("later/cache.db", "uncovered");
     assert_snapshot!(env.run("checkpoint rollback cp-001 --yes"), @"
-    Rolled back to cp-20260121-001: 1 written, 1 removed
+    Rolled back to cp-20260121-001: 1 file written, 1 removed
       left alone: later (still holds other files)
     Everything as it was before is in cp-20260121-002
     ");
@@ -163,9 +163,9 @@ fn a_stash_is_made_on_request_only() {
     env.write("a", "2\n");
     let status = env.git(&["status", "--porcelain"]);
     assert_snapshot!(env.run("checkpoint rollback cp-001 --yes --stash").replace(&env.git(&["rev-parse", "stash"])[..12], "[stash]"), @"
-    Rolled back to cp-20260121-001: 1 written, 0 removed
+    Rolled back to cp-20260121-001: 1 file written, 0 removed
     Everything as it was before is in cp-20260121-002
-    git's stash has it too, as [stash]
+    git's stash has what was uncommitted in tracked files too, as [stash]
     ");
     assert!(env.git(&["stash", "show", "-p", "stash@{0}"]).ends_with("+2"));
     assert_snapshot!(env.git(&["stash", "list"]), @"stash@{0}: biv: before rollback to cp-20260121-001");
@@ -228,4 +228,46 @@ fn json_tells_the_plan_and_the_result() {
     assert_eq!(done["result"]["written"], 2);
     assert_eq!(done["result"]["removed"], 1);
     assert_eq!(done["result"]["safety_checkpoint"]["trigger"], "SAFETY");
+}
+
+#[test]
+fn paths_are_read_from_where_the_person_stands() {
+    let env = git_env();
+    env.write("src/a", "1").write("b", "1").write(".gitignore", "*.log\n").write("x.log", "1");
+    env.biv(&["checkpoint", "create"]).ok();
+    env.write("src/a", "2").write("b", "2");
+    for (folder, path, a, b) in [
+        ("src", "a", "1", "2"),
+        ("src", "../b", "2", "1"),
+        (".", "../work/src", "1", "2"),
+        ("src", "..", "1", "1"),
+    ] {
+        env.biv(&["-C", folder, "checkpoint", "rollback", "cp-001", path, "--yes"]).ok();
+        assert_eq!((env.read("src/a").as_str(), env.read("b").as_str()), (a, b), "{folder} {path}");
+        env.biv(&["undo", "--yes"]).ok();
+    }
+    assert_snapshot!(env.run("checkpoint rollback cp-001 x.log --yes"), @"
+    exit 1
+    error: `x.log` is not covered: ignored
+    hint: `workspace.include` can make ignored files precious
+    ");
+    assert_snapshot!(env.run("checkpoint rollback cp-001 ../else --yes"), @"
+    exit 1
+    error: `../else` is outside the workspace
+    hint: name a path inside the workspace
+    ");
+}
+
+#[test]
+fn a_stash_without_anything_to_stash_is_no_failure() {
+    let env = git_env();
+    env.write("f", "1");
+    env.git(&["add", "."]);
+    env.git(&["commit", "-qm", "one"]);
+    env.biv(&["checkpoint", "create"]).ok();
+    env.write("f", "2");
+    env.biv(&["checkpoint", "rollback", "latest", "--yes"]).ok();
+    let run = env.biv(&["undo", "--stash", "--yes"]).ok();
+    assert!(run.stderr.contains("nothing was stashed"), "{}", run.stderr);
+    assert_eq!(env.read("f"), "2");
 }

@@ -102,3 +102,22 @@ fn words_find_one_checkpoint_or_list_the_candidates() {
     hint: `biv checkpoint list --all` shows all checkpoints
     ");
 }
+
+#[test]
+fn parts_of_words_and_latest_stay_in_the_workspace() {
+    let env = env();
+    env.write("a", "1");
+    env.biv(&["checkpoint", "create"]).ok();
+    let elsewhere = env.root().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let there = elsewhere.to_str().unwrap();
+    for word in ["latest", "cp-001", "001"] {
+        let run = env.biv(&["-C", there, "checkpoint", "delete", word]);
+        assert_eq!(run.code, 1, "{word}: {}", run.stdout);
+    }
+    for verb in ["fail", "pause", "complete"] {
+        assert_eq!(env.biv(&["-C", there, "session", verb, "latest"]).code, 1);
+    }
+    env.biv(&["-C", there, "checkpoint", "show", "cp-20260121-001"]).ok();
+    env.biv(&["checkpoint", "show", "001"]).ok();
+}

@@ -57,7 +57,7 @@ fn a_slip_names_what_was_meant() {
     env.write("bivouac.toml", "[checkpoint\n");
     assert_snapshot!(env.run("status"), @"
     exit 1
-    error: `[root]/work/bivouac.toml` is not valid TOML: unclosed table, expected `]`
+    error: `[root]/work/bivouac.toml` is not valid TOML: line 1: unclosed table, expected `]`
     ");
     env.write("bivouac.toml", "[store]\nbudget = \"1GB\"\n");
     assert_snapshot!(env.run("status"), @"
@@ -65,4 +65,16 @@ fn a_slip_names_what_was_meant() {
     error: `store.budget` is about the whole store, so a workspace cannot set it
     hint: put it into `[root]/home/.config/bivouac/config.toml`
     ");
+}
+
+#[test]
+fn a_misspelt_variable_is_a_slip_and_the_defaults_can_always_be_seen() {
+    let mut env = env();
+    env.set("BIV_CHECKPOINT_MAX_PER_SESION", "5");
+    assert_snapshot!(env.run("status"), @"
+    exit 1
+    error: the variable `BIV_CHECKPOINT_MAX_PER_SESION` is no setting
+    hint: did you mean `BIV_CHECKPOINT_MAX_PER_SESSION`?
+    ");
+    assert!(env.run("config show --defaults").contains("max_per_session = 20"));
 }

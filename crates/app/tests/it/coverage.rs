@@ -183,9 +183,10 @@ fn a_subfolder_obeys_the_rules_above_it() {
         .write("pkg/src.rs", "")
         .write("pkg/kept.log", "");
     env.git(&["add", "-f", "pkg/kept.log"]);
-    env.biv(&["checkpoint", "create", "-C", "pkg"]).ok();
+    env.biv(&["checkpoint", "create", "--workspace", "pkg"]).ok();
     let shown =
-        env.biv(&["checkpoint", "show", "latest", "--files", "--json", "-C", "pkg"]).ok().stdout;
+        env.biv(&["checkpoint", "show", "latest", "--files", "--json", "--workspace", "pkg"]);
+    let shown = shown.ok().stdout;
     let value: serde_json::Value = serde_json::from_str(&shown).unwrap();
     let files: Vec<&str> =
         value["files"].as_array().unwrap().iter().map(|it| it["path"].as_str().unwrap()).collect();
@@ -322,4 +323,20 @@ fn a_repository_behind_a_link_is_found() {
     env.git(&["add", "-f", "."]);
     env.biv(&["checkpoint", "create"]).ok();
     assert!(covered(&env).0.contains(&"kept.log".to_owned()));
+}
+
+#[test]
+fn what_a_project_keeps_beside_its_own_store_is_the_projects() {
+    let env = git_env();
+    env.write(".agents/HANDOFF.md", "one").write("a", "1");
+    env.git(&["add", "."]);
+    env.biv(&["init", "--local"]).ok();
+    env.biv(&["checkpoint", "create"]).ok();
+    let (files, _) = covered(&env);
+    assert!(files.contains(&".agents/HANDOFF.md".to_owned()), "{files:?}");
+    assert!(!files.iter().any(|path| path.contains("sessions.db")), "{files:?}");
+    env.write(".agents/HANDOFF.md", "two");
+    env.biv(&["checkpoint", "rollback", "latest", "--yes"]).ok();
+    assert_eq!(env.read(".agents/HANDOFF.md"), "one");
+    assert_eq!(env.git(&["status", "--short", ".agents"]), "A  .agents/HANDOFF.md");
 }

@@ -45,12 +45,12 @@ fn a_refactoring_goes_wrong_and_comes_back() {
       M tests/test_auth.py (+30, -0)
     ");
     assert_snapshot!(env.run("checkpoint rollback cp-20260121-001 --yes"), @"
-    Rolled back to cp-20260121-001: 2 written, 1 removed
+    Rolled back to cp-20260121-001: 2 files written, 1 removed
     Everything as it was before is in cp-20260121-004
     ");
     assert_snapshot!(env.git(&["status", "--porcelain"]), @"");
     assert_snapshot!(env.run("undo --yes"), @"
-    Took back the last restore: 3 written, 0 removed
+    Took back the last rollback: 3 files written, 0 removed
     Everything as it was before is in cp-20260121-005
     ");
     assert_snapshot!(env.run("checkpoint delete cp-20260121-002"), @"Deleted cp-20260121-002");

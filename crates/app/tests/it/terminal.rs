@@ -24,7 +24,10 @@ fn a_rollback_asks_and_takes_no_for_an_answer() {
     for answer in ["n\n", "\n", "what?\n"] {
         let (code, shown) = env.on_terminal(&["checkpoint", "rollback", "cp-001"], answer);
         assert!(shown.contains("Go ahead? [y/N]"), "{shown}");
-        assert!(shown.contains("a rollback was not confirmed, so nothing was changed"), "{shown}");
+        assert!(
+            shown.contains("the rollback was not confirmed, so nothing was changed"),
+            "{shown}"
+        );
         assert_eq!((code, env.read("a")), (1, "2".to_owned()));
     }
     let (code, shown) = env.on_terminal(&["checkpoint", "rollback", "cp-001"], "y\n");

@@ -85,7 +85,7 @@ fn an_undo_that_finds_everything_done_still_counts() {
     env.biv(&["checkpoint", "rollback", "latest", "--yes"]).ok();
     env.remove("b");
     assert_snapshot!(env.run("undo --yes"), @"
-    Took back the last restore: the files already were as they were before it
+    Took back the last rollback: the files already were as they were before it
     Everything as it was before is in cp-20260121-005
     ");
     env.biv(&["undo", "--yes"]).ok();
@@ -103,7 +103,7 @@ fn a_folder_someone_uses_since_stays() {
     env.biv(&["checkpoint", "rollback", "cp-002", "--yes"]).ok();
     env.write("d/mine", "2");
     assert_snapshot!(env.run("undo --yes"), @"
-    Took back the last restore: 0 written, 1 removed
+    Took back the last rollback: 0 files written, 1 removed
       left alone: d (still holds other files)
     Everything as it was before is in cp-20260121-004
     ");
@@ -120,7 +120,7 @@ fn it_asks_where_there_is_someone_to_ask() {
     env.biv(&["checkpoint", "rollback", "cp-001", "--yes"]).ok();
     assert_snapshot!(env.run("undo"), @"
     exit 2
-    error: an undo needs a confirmation, and there is no terminal to ask on
+    error: the undo needs a confirmation, and there is no terminal to ask on
     hint: look at it with `--dry-run`, then pass `--yes`
     ");
     assert_eq!(env.read("a"), "1");
@@ -140,4 +140,17 @@ fn without_the_safety_checkpoint_it_says_so() {
     hint: `biv checkpoint list` shows what is still there to go back to
     ");
     assert_eq!(env.read("a"), "1");
+}
+
+#[test]
+fn deleting_what_undo_needs_is_told() {
+    let env = env();
+    env.write("a", "1");
+    env.biv(&["checkpoint", "create"]).ok();
+    env.write("a", "2");
+    env.biv(&["checkpoint", "rollback", "cp-001", "--yes"]).ok();
+    let run = env.biv(&["checkpoint", "delete", "cp-002", "cp-002"]).ok();
+    assert_eq!(run.stdout, "Deleted cp-20260121-002\n");
+    assert!(run.stderr.contains("the last rollback can no longer be undone"), "{}", run.stderr);
+    assert_eq!(env.json("status")["can_undo"], false);
 }

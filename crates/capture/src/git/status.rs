@@ -6,7 +6,7 @@ use bivouac_core::git::{GitChange, Upstream};
 use bivouac_core::path::RelPath;
 
 use super::Repository;
-use crate::process::Program;
+use crate::process::{NO_REASON, Program};
 use crate::{Error, Result};
 
 /// What `git status` says.
@@ -107,7 +107,12 @@ fn read_header(line: &[u8], status: &mut Status) {
 /// Makes a stash entry of what is uncommitted without touching the work tree or the index. Only ever
 /// done because a person asked for it. `None` when there is nothing to stash.
 pub fn stash(repository: &Repository, message: &str) -> Result<Option<String>> {
-    let created = Program::git(&repository.top).args(["stash", "create", message]).output()?;
+    let created = Program::git(&repository.top).args(["stash", "create", message]).output();
+    let created = match created {
+        // Files were touched and are as they were: git finds out too late, and says nothing.
+        Err(Error::Failed { message, .. }) if message == NO_REASON => return Ok(None),
+        created => created?,
+    };
     let commit = String::from_utf8_lossy(&created).trim().to_owned();
     if commit.is_empty() {
         return Ok(None);

@@ -34,29 +34,36 @@ pub fn run(args: &DiffArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Er
     let session = args.session.as_deref();
     let from = engine.checkpoint(&args.from, session)?;
     // What stands second is a checkpoint if there is such a one, else it must be a path.
-    let second = args
-        .rest
-        .first()
-        .and_then(|word| word.to_str())
-        .map(|word| engine.checkpoint(word, session));
-    let (to, paths) = match second {
+    let second = args.rest.first().and_then(|word| word.to_str());
+    let (to, paths) = match second.map(|word| engine.checkpoint(word, session)) {
         Some(Ok(to)) => (Some(to), &args.rest[1..]),
-        Some(Err(error)) if looks_like_checkpoint(&args.rest[0]) => return Err(error.into()),
+        Some(Err(error)) if !is_unknown(&error) || looks_like_checkpoint(&args.rest[0]) => {
+            return Err(error.into());
+        }
         _ => (None, args.rest.as_slice()),
     };
-    let paths =
-        paths.iter().map(|path| engine.path_in_workspace(path)).collect::<Result<_, _>>()?;
+    let paths = engine.paths_in_workspace(paths)?;
     let detail = if args.patch { Detail::Patch } else { Detail::Lines };
     let comparison = engine.compare(&from, to.as_ref(), paths, detail)?;
     ui.data(&contract::Diff::from(&comparison))?;
     if args.patch {
-        for patch in comparison.files.iter().filter_map(|file| file.patch.as_deref()) {
-            ui.raw(patch)?;
+        for file in &comparison.files {
+            match &file.patch {
+                Some(patch) => ui.raw(patch)?,
+                // No lines can tell it. Programs that apply patches pass over this.
+                None => {
+                    ui.say(format_args!("# {} {}{}", sign(file.kind).0, file.path, about(file)))?;
+                }
+            }
         }
         return Ok(Exit::Done);
     }
     say(&comparison, engine, ui)?;
     Ok(Exit::Done)
+}
+
+fn is_unknown(error: &bivouac_engine::Error) -> bool {
+    matches!(error, bivouac_engine::Error::NotFound { .. })
 }
 
 fn looks_like_checkpoint(word: &std::path::Path) -> bool {
@@ -92,29 +99,33 @@ fn sign(kind: ChangeKind) -> (&'static str, Style) {
     match kind {
         ChangeKind::New | ChangeKind::NewFolder | ChangeKind::Covered(_) => ("+", looks::new()),
         ChangeKind::Deleted | ChangeKind::DeletedFolder => ("D", looks::gone()),
-        ChangeKind::Modified | ChangeKind::Mode { .. } | ChangeKind::Type => {
-            ("M", looks::changed())
-        }
+        ChangeKind::Modified | ChangeKind::Mode | ChangeKind::Type => ("M", looks::changed()),
         ChangeKind::Uncovered(_) => ("?", looks::gone()),
     }
 }
 
 fn about(file: &FileChange) -> String {
-    match file.kind {
-        ChangeKind::New => " (new)".to_owned(),
-        ChangeKind::NewFolder => "/ (new)".to_owned(),
-        ChangeKind::Deleted => String::new(),
-        ChangeKind::DeletedFolder => "/".to_owned(),
-        ChangeKind::Mode { before, after } => format!(" (mode {before:o} → {after:o})"),
-        ChangeKind::Type => " (became something else)".to_owned(),
-        ChangeKind::Uncovered(why) => format!(" (no longer covered: {why})"),
-        ChangeKind::Covered(why) => format!(" (was not covered: {why})"),
-        ChangeKind::Modified => match (file.lines, file.size_before, file.size_after) {
-            (Some(lines), _, _) => format!(" (+{}, -{})", lines.added, lines.removed),
-            (None, Some(before), Some(after)) => {
-                format!(" (binary, {} → {})", Bytes(before), Bytes(after))
-            }
-            (None, _, _) => String::new(),
-        },
-    }
+    let mode = file.modes.map(|(before, after)| format!("mode {before:o} → {after:o}"));
+    let size = || match (file.size_before, file.size_after) {
+        (Some(before), Some(after)) => {
+            Some(format!("binary, {} → {}", Bytes(before), Bytes(after)))
+        }
+        _ => None,
+    };
+    let lines = file.lines.map(|lines| format!("+{}, -{}", lines.added, lines.removed));
+    let words = match file.kind {
+        ChangeKind::New => Some("new".to_owned()),
+        ChangeKind::NewFolder => return "/ (new)".to_owned(),
+        ChangeKind::Deleted => None,
+        ChangeKind::DeletedFolder => return "/".to_owned(),
+        ChangeKind::Mode => mode,
+        ChangeKind::Type => Some("became something else".to_owned()),
+        ChangeKind::Uncovered(why) => Some(format!("no longer covered: {why}")),
+        ChangeKind::Covered(why) => Some(format!("was not covered: {why}")),
+        ChangeKind::Modified => {
+            let words: Vec<String> = lines.or_else(size).into_iter().chain(mode).collect();
+            (!words.is_empty()).then(|| words.join(", "))
+        }
+    };
+    words.map(|words| format!(" ({words})")).unwrap_or_default()
 }

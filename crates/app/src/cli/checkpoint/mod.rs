@@ -47,12 +47,10 @@ impl CheckpointCommand {
     pub fn need(&self) -> Need {
         match self {
             Self::List(_) | Self::Show(_) | Self::Diff(_) | Self::Restore(_) => Need::Read,
-            Self::Create(_)
-            | Self::Save(_)
-            | Self::Rollback(_)
-            | Self::Delete(_)
-            | Self::Pin(_)
-            | Self::Unpin(_) => Need::Write,
+            Self::Rollback(args) => args.need(),
+            Self::Create(_) | Self::Save(_) | Self::Delete(_) | Self::Pin(_) | Self::Unpin(_) => {
+                Need::Write
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use bivouac_engine::Engine;
+use bivouac_engine::open::Need;
 
 use crate::cli::Error;
 use crate::cli::checkpoint::Which;
@@ -25,10 +26,15 @@ pub struct RollbackArgs {
     consent: Consent,
 }
 
+impl RollbackArgs {
+    pub fn need(&self) -> Need {
+        self.consent.need()
+    }
+}
+
 pub fn run(args: &RollbackArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
     let kept = engine.checkpoint(&args.which.checkpoint, args.which.session.as_deref())?;
-    let paths =
-        args.paths.iter().map(|path| engine.path_in_workspace(path)).collect::<Result<_, _>>()?;
+    let paths = engine.paths_in_workspace(&args.paths)?;
     let plan = engine.plan_rollback(&kept, paths)?;
     restoring::run(plan, &args.consent, engine, ui)
 }

@@ -79,7 +79,9 @@ fn end(
     let session = engine.session(which.session.as_deref())?;
     check_change(&session, status)?;
     let mut exit = Exit::Done;
-    if session.workspace == engine.home.workspace_path() {
+    if session.workspace != engine.home.workspace_path() {
+        ui.note(format_args!("no last checkpoint: its workspace is {}", session.workspace));
+    } else {
         match engine.save(Some(&session.id.to_string()), SaveRequest::new(trigger)) {
             Ok(Saved::Taken(report)) => ui.note(format_args!("saved {}", report.checkpoint.handle)),
             Ok(Saved::Skipped { why, .. }) => ui.note(format_args!("no last checkpoint: {why}")),
