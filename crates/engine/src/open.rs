@@ -108,16 +108,21 @@ impl Engine {
 
     /// Starts a sweep of its own, detached from us, when there is enough to sweep.
     pub(crate) fn sweep_in_background(&self) -> Result<()> {
-        const MANY_PACKS: usize = 100;
+        const MANY_PACKS: u64 = 100;
+        const A_WHILE: u64 = 600;
         const A_DAY: u64 = 86_400;
         if !self.config.auto_gc {
             return Ok(());
         }
-        let n_packs = self.journal.packs()?.len();
         let stamp = std::fs::metadata(self.home.sweep_stamp()).and_then(|meta| meta.modified());
-        let is_old =
-            stamp.ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age.as_secs() > A_DAY);
-        if n_packs < MANY_PACKS && !is_old {
+        let since = stamp.ok().and_then(|at| at.elapsed().ok()).map(|age| age.as_secs());
+        // Packs can be many because they are large: then one sweep after the other would find nothing.
+        let is_due = match since {
+            Some(seconds) if seconds > A_DAY => true,
+            Some(seconds) if seconds < A_WHILE => false,
+            _ => self.journal.n_packs()? >= MANY_PACKS,
+        };
+        if !is_due {
             return Ok(());
         }
         if let Ok(own) = std::env::current_exe() {

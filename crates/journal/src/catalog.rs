@@ -51,6 +51,12 @@ impl Journal {
         Ok(objects)
     }
 
+    pub fn n_packs(&self) -> Result<u64> {
+        let sql = "SELECT count(*) FROM packs";
+        let count: i64 = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+        Ok(count as u64)
+    }
+
     /// Bytes in all packs.
     pub fn pack_bytes(&self) -> Result<u64> {
         let sql = "SELECT coalesce(sum(size_bytes), 0) FROM packs";

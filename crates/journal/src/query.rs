@@ -174,10 +174,13 @@ impl Journal {
         Ok(operations.into_iter().map(|it| it.operation.plan).collect())
     }
 
-    /// A session's checkpoints as retention judges them, oldest first.
+    /// A session's checkpoints as retention judges them, oldest first: those nobody asked for, and the
+    /// last one, whatever it is.
     pub fn candidates(&self, session: SessionId) -> Result<Vec<Candidate>> {
         let sql = "SELECT id, \"trigger\", is_named, is_pinned, created_at FROM session_checkpoints
-                   WHERE session_id = ? ORDER BY sequence";
+                   WHERE session_id = ?1 AND (\"trigger\" NOT IN ('MANUAL', 'SAFETY') OR sequence =
+                       (SELECT max(sequence) FROM session_checkpoints WHERE session_id = ?1))
+                   ORDER BY sequence";
         self.rows(sql, [session.to_string()], |row| {
             Ok(Candidate {
                 id: parse(row, 0, "session_checkpoints")?,

@@ -1,4 +1,11 @@
 //! KEEP: a workspace as content-addressed trees, and back.
+//!
+//! - [`beneath`]: the only way we touch a workspace
+//! - [`scope`], [`rules`], `walk`, [`stat_cache`], [`take`]: from files to a tree
+//! - [`tree`], [`chunks`], [`block`], [`pack`], [`objects`]: what is stored, and how
+//! - [`diff`], [`plan`], [`stage`], [`apply`], [`displaced`], [`checkout`]: from a tree back to files
+//! - [`sweep`], [`verify`]: looking after the packs
+
 pub mod apply;
 pub mod beneath;
 pub mod block;
