@@ -177,9 +177,13 @@ impl Journal {
     /// A session's checkpoints as retention judges them, oldest first: those nobody asked for, and the
     /// last one, whatever it is.
     pub fn candidates(&self, session: SessionId) -> Result<Vec<Candidate>> {
-        let sql = "SELECT id, \"trigger\", is_named, is_pinned, created_at FROM session_checkpoints
-                   WHERE session_id = ?1 AND (\"trigger\" NOT IN ('MANUAL', 'SAFETY') OR sequence =
-                       (SELECT max(sequence) FROM session_checkpoints WHERE session_id = ?1))
+        let sql = "WITH last AS (SELECT max(sequence) FROM session_checkpoints WHERE session_id = ?1)
+                   SELECT id, \"trigger\", is_named, is_pinned, created_at, sequence
+                   FROM session_checkpoints
+                   WHERE session_id = ?1 AND \"trigger\" NOT IN ('MANUAL', 'SAFETY')
+                   UNION
+                   SELECT id, \"trigger\", is_named, is_pinned, created_at, sequence
+                   FROM session_checkpoints WHERE session_id = ?1 AND sequence = (SELECT * FROM last)
                    ORDER BY sequence";
         self.rows(sql, [session.to_string()], |row| {
             Ok(Candidate {

@@ -42,6 +42,9 @@ CREATE TABLE session_checkpoints (
     UNIQUE (session_id, name)
 ) STRICT;
 CREATE INDEX checkpoints_by_session ON session_checkpoints (session_id, sequence);
+-- Those retention has to think about, so that a thousand others cost nothing.
+CREATE INDEX checkpoints_nobody_asked_for ON session_checkpoints (session_id, sequence)
+    WHERE "trigger" NOT IN ('MANUAL', 'SAFETY');
 CREATE INDEX checkpoints_by_workspace ON session_checkpoints (workspace, sequence);
 
 -- The highest number each day has given out, so that a handle is never used twice.
