@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use bivouac_core::agent::AgentKind;
 use bivouac_core::checkpoint::{Coverage, State, Trigger};
+use bivouac_core::conversation::{ConversationSummary, Tokens};
 use bivouac_core::git::GitFacts;
 use bivouac_core::operation::Outcome;
 use bivouac_core::session::Status;
@@ -56,6 +58,7 @@ pub struct Checkpoint {
     pub git_branch: Option<String>,
     pub git_head: Option<String>,
     pub git_uncommitted: Option<u64>,
+    pub conversation: Option<Conversation>,
     pub pinned: bool,
     pub parent_id: Option<String>,
     pub operation_id: Option<String>,
@@ -78,6 +81,7 @@ impl Checkpoint {
             git_branch: it.git.as_ref().and_then(|git| git.branch.clone()),
             git_head: it.git.as_ref().and_then(|git| git.head.clone()),
             git_uncommitted: it.git.as_ref().map(|git| git.uncommitted),
+            conversation: it.conversation.as_ref().map(Conversation::from),
             pinned: is_pinned,
             parent_id: it.parent.map(|id| id.to_string()),
             operation_id: it.operation.map(|id| id.to_string()),
@@ -93,6 +97,43 @@ impl From<&KeptCheckpoint> for Checkpoint {
     fn from(kept: &KeptCheckpoint) -> Self {
         Self::new(&kept.taken.checkpoint, kept.is_pinned)
     }
+}
+
+/// What had been said by then.
+#[derive(Serialize)]
+pub struct Conversation {
+    pub agent: AgentKind,
+    pub id: String,
+    pub turns: u64,
+    pub tokens: u64,
+    pub tokens_by_model: BTreeMap<String, Tokens>,
+    pub cost_usd: Option<f64>,
+}
+
+impl From<&ConversationSummary> for Conversation {
+    fn from(it: &ConversationSummary) -> Self {
+        Self {
+            agent: it.agent,
+            id: it.id.to_string(),
+            turns: it.usage.n_turns,
+            tokens: it.usage.total(),
+            tokens_by_model: it.usage.by_model.clone(),
+            cost_usd: it.cost_usd,
+        }
+    }
+}
+
+/// `12,500`.
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 #[derive(Serialize)]

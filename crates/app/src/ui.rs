@@ -20,6 +20,8 @@ pub enum Form {
 
 pub struct Ui {
     form: Form,
+    /// Someone else gives the answer.
+    is_part: bool,
     stdout: AutoStream<io::Stdout>,
     stderr: AutoStream<io::Stderr>,
 }
@@ -28,14 +30,21 @@ impl Ui {
     pub fn new(form: Form) -> Self {
         Self {
             form,
+            is_part: false,
             stdout: AutoStream::new(io::stdout(), colours(&io::stdout())),
             stderr: AutoStream::new(io::stderr(), colours(&io::stderr())),
         }
     }
 
+    /// The same, for what is only a part of something larger: its lines are talk, and it has no document.
+    pub fn quiet(&self) -> Self {
+        Self { is_part: true, ..Self::new(self.form) }
+    }
+
     /// A line of the answer, for people.
     pub fn say(&mut self, line: impl Display) -> io::Result<()> {
         match self.form {
+            Form::Text if self.is_part => writeln!(self.stderr, "{line}"),
             Form::Text => writeln!(self.stdout, "{line}"),
             Form::Json => Ok(()),
         }
@@ -71,6 +80,7 @@ impl Ui {
     pub fn data(&mut self, document: &impl Serialize) -> io::Result<()> {
         match self.form {
             Form::Text => Ok(()),
+            Form::Json if self.is_part => Ok(()),
             Form::Json => {
                 let text = serde_json::to_string_pretty(document).map_err(io::Error::other)?;
                 writeln!(self.stdout, "{text}")

@@ -1,12 +1,14 @@
 //! OBSERVE: the only crate that knows foreign formats.
 //!
-//! - [`agents`]: where the agents keep their state
+//! - [`agents`]: what the agents say, keep and understand
 //! - [`git`]: what git says about a workspace, read without writing so much as its index
 //! - [`process`]: running other programs, with a clean environment and a deadline
+//! - [`running`]: which processes run
 
 pub mod agents;
 mod error;
 pub mod git;
 pub mod process;
+pub mod running;
 
 pub use error::{Error, Result};

@@ -10,6 +10,9 @@ use std::time::Duration;
 
 use crate::{Error, Result};
 
+/// Set for every program of ours, so that hooks they may run do not lead back to us.
+pub const WITHIN: &str = "BIV_WITHIN";
+
 /// What a program said that failed without a word.
 pub const NO_REASON: &str = "it gave no reason";
 
@@ -27,7 +30,7 @@ impl Program {
             reason = "this is the one place where programs are started"
         )]
         let mut command = Command::new(name);
-        command.env("LC_ALL", "C");
+        command.env("LC_ALL", "C").env(WITHIN, "1");
         for (variable, _) in std::env::vars_os() {
             if variable.as_encoded_bytes().starts_with(b"GIT_") {
                 command.env_remove(variable);
@@ -47,6 +50,11 @@ impl Program {
 
     pub fn args<A: AsRef<std::ffi::OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.command.args(args);
+        self
+    }
+
+    pub fn in_folder(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
         self
     }
 
@@ -94,6 +102,31 @@ impl Program {
             String::from_utf8_lossy(&words).lines().next().unwrap_or(NO_REASON).to_owned();
         Err(Error::Failed { program: self.name, message })
     }
+}
+
+/// Runs what has to come first, then becomes the agent: same process, same terminal.
+pub fn become_program(
+    launch: &crate::agents::restore::Launch,
+    folder: &Path,
+    environment: &[(&str, String)],
+) -> Result<std::convert::Infallible> {
+    use std::os::unix::process::CommandExt;
+    for words in &launch.before {
+        let (program, args) = words.split_first().ok_or(Error::NotText)?;
+        Program::new(program)
+            .args(args)
+            .in_folder(folder)
+            .within(Duration::from_secs(120))
+            .output()?;
+    }
+    let (program, args) = launch.command.split_first().ok_or(Error::NotText)?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place where programs are started"
+    )]
+    let mut command = Command::new(program);
+    command.args(args).current_dir(folder).envs(environment.iter().cloned()).env_remove(WITHIN);
+    Err(Error::NotStarted { program: program.clone(), source: command.exec() })
 }
 
 fn read_in_background(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {

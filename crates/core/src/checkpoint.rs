@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::conversation::ConversationSummary;
 use crate::git::GitSummary;
 use crate::id::{CheckpointHandle, CheckpointId, ObjectId, OperationId, SessionId};
 use crate::text::{Name, Note};
@@ -27,6 +28,9 @@ pub struct Checkpoint {
     pub tree: ObjectId,
     pub coverage: Coverage,
     pub git: Option<GitSummary>,
+    /// What the agent and the person had said by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<ConversationSummary>,
     /// Whatever the caller wants to find again, as it was passed.
     pub state: Option<State>,
     /// The operation this was taken for, when it is a safety checkpoint.

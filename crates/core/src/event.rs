@@ -3,10 +3,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::{
+    ApprovalAsked, ConversationCompacted, ConversationEnded, ConversationRewound,
+    ConversationStarted, PromptGiven, SubagentStarted, SubagentStopped, ToolUsed, TurnEnded,
+};
 use crate::checkpoint::{Checkpoint, Trigger};
 use crate::id::{CheckpointId, ObjectId, OperationId};
 use crate::operation::{Operation, Outcome};
 use crate::session::NewSession;
+use crate::task::TaskChanged;
 use crate::text::{Name, Note};
 
 /// Declares the closed set of events once: the variant, the word it is stored under, its data.
@@ -66,6 +71,17 @@ events! {
     OperationStarted(Box<Operation>) = "operation.started",
     OperationFinished(OperationFinished) = "operation.finished",
     Noted(Noted) = "log.noted",
+    ConversationStarted(Box<ConversationStarted>) = "conversation.started",
+    ConversationEnded(ConversationEnded) = "conversation.ended",
+    ConversationCompacted(ConversationCompacted) = "conversation.compacted",
+    ConversationRewound(ConversationRewound) = "conversation.rewound",
+    PromptGiven(PromptGiven) = "prompt.given",
+    TurnEnded(TurnEnded) = "turn.ended",
+    ToolUsed(Box<ToolUsed>) = "tool.used",
+    SubagentStarted(SubagentStarted) = "subagent.started",
+    SubagentStopped(SubagentStopped) = "subagent.stopped",
+    ApprovalAsked(ApprovalAsked) = "approval.asked",
+    TaskChanged(TaskChanged) = "task.changed",
 }
 
 #[derive(Debug, thiserror::Error)]

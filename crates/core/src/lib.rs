@@ -2,19 +2,29 @@
 //!
 //! - [`id`], [`time`], [`size`], [`path`], [`text`]: the words everything else is made of
 //! - [`event`], [`session`], [`checkpoint`], [`operation`], [`git`]: what can happen, and what things are
-//! - [`autosave`], [`retention`]: what follows from it
+//! - [`agent`], [`conversation`], [`task`], [`observation`]: what agents do, and what we do about it
+//! - [`autosave`], [`retention`], [`risk`]: what follows from it
+//! - [`redact`], [`budget`], [`briefing`]: what a model is told, and what nobody is
 //! - [`progress`]: how long work tells how far it is
 
+pub mod agent;
 pub mod autosave;
+pub mod briefing;
+pub mod budget;
 pub mod checkpoint;
+pub mod conversation;
 pub mod event;
 pub mod git;
 pub mod id;
+pub mod observation;
 pub mod operation;
 pub mod path;
 pub mod progress;
+pub mod redact;
 pub mod retention;
+pub mod risk;
 pub mod session;
 pub mod size;
+pub mod task;
 pub mod text;
 pub mod time;

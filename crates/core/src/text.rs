@@ -75,6 +75,16 @@ impl Note {
         &self.0
     }
 
+    /// What fits of a text of any length.
+    pub fn cut(text: &str) -> Self {
+        const MARK: &str = "…";
+        if text.len() <= Self::MAX_BYTES {
+            return Self(text.to_owned());
+        }
+        let end = text.floor_char_boundary(Self::MAX_BYTES - MARK.len());
+        Self(format!("{}{MARK}", &text[..end]))
+    }
+
     /// The first line, for tables.
     pub fn headline(&self) -> String {
         printable(self.0.lines().next().unwrap_or_default())
@@ -162,6 +172,13 @@ mod tests {
         check("cp-001", Err("`cp-001` looks like an id, so it cannot be a name"));
         check("task-abc", Err("`task-abc` looks like an id, so it cannot be a name"));
         check(&"x".repeat(121), Err("a name has at most 120 characters"));
+    }
+
+    #[test]
+    fn a_text_of_any_length_can_be_cut_to_fit() {
+        assert_eq!(Note::cut("short").as_str(), "short");
+        let cut = Note::cut(&"ä".repeat(Note::MAX_BYTES));
+        assert!(cut.as_str().len() <= Note::MAX_BYTES && cut.as_str().ends_with("ä…"));
     }
 
     #[test]

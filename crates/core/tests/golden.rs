@@ -49,6 +49,17 @@ const AGREED: &[(&str, &str)] = &[
     ("operation.started", "15a2b6b4c9643725"),
     ("operation.finished", "5ca89a066cb1cef3"),
     ("log.noted", "063ac8c7084f584f"),
+    ("conversation.started", "184c077f9c8af99a"),
+    ("conversation.ended", "32f91643470f12bc"),
+    ("conversation.compacted", "2b1c2bff69c9da8d"),
+    ("conversation.rewound", "9aaaeac5b41daac8"),
+    ("prompt.given", "870cbf64fe4daaae"),
+    ("turn.ended", "5ce5da990c08158a"),
+    ("tool.used", "0ecb3adb11514010"),
+    ("subagent.started", "d259803f3d912678"),
+    ("subagent.stopped", "434437f42472ca18"),
+    ("approval.asked", "0c0e3e40edb47452"),
+    ("task.changed", "ad49b76915644cc4"),
 ];
 
 #[test]

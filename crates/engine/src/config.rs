@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bivouac_core::checkpoint::Trigger;
+use bivouac_core::conversation::{Price, Prices};
+use bivouac_core::risk::{self, Pattern};
 use bivouac_core::size::Bytes;
 use bivouac_core::{autosave, retention};
 use toml::Value;
@@ -27,6 +29,8 @@ pub struct Config {
     pub min_free: Bytes,
     pub compression_level: i32,
     pub auto_gc: bool,
+    pub risks: risk::Policy,
+    pub prices: Prices,
     /// Every key with its value and where that came from.
     pub settings: BTreeMap<String, Setting>,
 }
@@ -269,8 +273,33 @@ impl Layers {
                 .value("store.auto_gc")
                 .as_bool()
                 .ok_or_else(|| self.bad("store.auto_gc", "true or false"))?,
+            risks: risk::Policy {
+                patterns: self
+                    .strings("agents.risky")?
+                    .iter()
+                    .filter_map(|it| Pattern::parse(it))
+                    .collect(),
+                build_folders: self.strings("agents.build_folders")?,
+            },
+            prices: self.prices()?,
             settings: self.settings,
         })
+    }
+
+    fn prices(&self) -> Result<Prices, BadConfig> {
+        const KEY: &str = "agents.prices";
+        let read = |line: &String| {
+            let mut words = line.split_whitespace();
+            let model = words.next()?.to_owned();
+            let numbers: Vec<f64> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
+            let [input, output, cache_read, cache_write] = numbers[..] else {
+                return None;
+            };
+            Some((model, Price { input, output, cache_read, cache_write }))
+        };
+        let lines = self.strings(KEY)?;
+        let prices: Option<_> = lines.iter().map(read).collect();
+        prices.map(Prices).ok_or_else(|| self.bad(KEY, "a list of models, each with four prices"))
     }
 
     fn value(&self, key: &str) -> &Value {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bivouac_capture::agents::install::BadSettings;
 use bivouac_core::checkpoint::{BadState, Gap};
 use bivouac_core::id::{CheckpointHandle, SessionHandle};
 use bivouac_core::operation::OperationKind;
@@ -71,6 +72,16 @@ pub enum Error {
     Locked { what: &'static str, waited: Duration, owner: Option<String> },
     #[error("the store has packs but no journal")]
     JournalGone { store: PathBuf },
+    #[error("checkpoint {handle} holds no conversation")]
+    NoConversation { handle: CheckpointHandle },
+    #[error("{agent} is still running in session {handle} (process {pid})")]
+    Twin { agent: &'static str, handle: SessionHandle, pid: u32 },
+    #[error("`{program}` is not on the `PATH`")]
+    NoAgent { program: &'static str },
+    #[error("`{program}` {found} is too old: conversations come back from {oldest} on")]
+    OldAgent { program: &'static str, found: String, oldest: String },
+    #[error("could not change `{}`: {source}", path.display())]
+    Settings { path: PathBuf, source: BadSettings },
     #[error("checkpoint {handle} is no longer whole, so it cannot be told what may go")]
     NotWhole { handle: CheckpointHandle, source: bivouac_snapshot::Error },
     #[error(
@@ -120,9 +131,7 @@ impl Error {
             Self::Config(cause) => return cause.hint(),
             Self::Io { source, .. } => bivouac_snapshot::hint_for(source)?,
             Self::PutBack(cause) => return cause.hint(),
-            Self::WorkspaceRefused { .. } => {
-                "change to a project folder, or name one with `--workspace`"
-            }
+            Self::WorkspaceRefused { .. } => "change to a project folder, or name one with `-C`",
             Self::NotFound { kind: Kind::Session, .. } => {
                 "`biv session list --all` shows all sessions"
             }
@@ -150,6 +159,15 @@ impl Error {
             }
             Self::Locked { owner, .. } => return Some(locked_hint(owner.as_deref())),
             Self::JournalGone { .. } => "run `biv reconcile` to rebuild the journal from the packs",
+            Self::NoConversation { .. } => {
+                "`biv resume --brief` starts a new conversation from what is known"
+            }
+            Self::Twin { .. } => "end it first, or pass `--force` to start another beside it",
+            Self::NoAgent { .. } => "install it, or see the command with `--print`",
+            Self::OldAgent { .. } => {
+                "upgrade it, or start a new conversation from what is known with `--brief`"
+            }
+            Self::Settings { .. } => "nothing was changed; mend the file and try again",
             Self::NotWhole { .. } => {
                 "run `biv reconcile`; if it cannot be mended, `biv checkpoint delete` it"
             }

@@ -19,7 +19,7 @@ pub const WORKSPACE_CONFIG: &str = "bivouac.toml";
 const LOCAL_STORE: &str = ".agents";
 
 /// Every name the store uses. In a project that keeps its own store, only these are ours.
-pub const STORE_NAMES: [&str; 12] = [
+pub const STORE_NAMES: [&str; 15] = [
     "sessions.db",
     "sessions.db-wal",
     "sessions.db-shm",
@@ -28,6 +28,9 @@ pub const STORE_NAMES: [&str; 12] = [
     "packs",
     "index",
     "damaged",
+    "hooks",
+    "restored",
+    "spool",
     "store.lock",
     "sweep.lock",
     "create.lock",
@@ -133,6 +136,21 @@ impl Home {
         Ok(folder)
     }
 
+    /// What hooks could not record in time.
+    pub fn spool(&self) -> PathBuf {
+        self.store.join("spool")
+    }
+
+    /// What we changed in settings of agents.
+    pub fn hooks(&self) -> PathBuf {
+        self.store.join("hooks")
+    }
+
+    /// Conversations on their way back to an agent.
+    pub fn restored(&self) -> PathBuf {
+        self.store.join("restored")
+    }
+
     /// Touched when a sweep ends.
     pub fn sweep_stamp(&self) -> PathBuf {
         self.store.join("swept")
@@ -219,7 +237,7 @@ fn find_workspace(folder: &Path) -> PathBuf {
     in_git.or_else(|| candidates().find(is_marked)).unwrap_or(folder).to_owned()
 }
 
-fn home_folder() -> Option<PathBuf> {
+pub(crate) fn home_folder() -> Option<PathBuf> {
     let home = etcetera::home_dir().ok()?;
     Some(home.canonicalize().unwrap_or(home))
 }

@@ -3,27 +3,35 @@
 //! - [`home`], [`config`], [`clock`], [`lock`]: where our files are, what was asked for, what time it is
 //! - [`open`]: the store, ready for a command; [`select`]: from words to sessions and checkpoints
 //! - [`session`], [`save`], [`compare`], [`rollback`], [`restore`], [`keep`]: what people do
-//! - `look`, `git`, `heal`, `room`: what those need
+//! - [`observe`], [`hooks`], [`converse`], [`brief`], [`resume`], [`fork`]: what agents do, and get back
+//! - `look`, `git`, `heal`, `room`, `spool`: what those need
 //! - [`sweep`], [`verify`], [`reconcile`], [`status`]: looking after the store
 
+pub mod brief;
 pub mod clock;
 pub mod compare;
 pub mod config;
+pub mod converse;
 mod error;
+pub mod fork;
 mod git;
 mod heal;
 pub mod home;
+pub mod hooks;
 pub mod keep;
 pub mod lock;
 mod look;
+pub mod observe;
 pub mod open;
 pub mod reconcile;
 pub mod restore;
+pub mod resume;
 pub mod rollback;
 mod room;
 pub mod save;
 pub mod select;
 pub mod session;
+mod spool;
 pub mod status;
 pub mod sweep;
 pub mod verify;

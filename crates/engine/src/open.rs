@@ -30,6 +30,9 @@ impl Engine {
     pub fn open(wishes: &Wishes, need: Need, progress: Box<dyn Progress>) -> Result<Self> {
         let mut engine = Self::prepare(wishes, need, progress)?;
         engine.heal()?;
+        if need == Need::Write {
+            engine.take_in_spool()?;
+        }
         Ok(engine)
     }
 

@@ -1,7 +1,9 @@
 //! Saving a checkpoint: scan, store, read back, record. Only then is it said to be saved.
 
+use bivouac_core::agent::ConversationRewound;
 use bivouac_core::autosave::{self, Change, Skip, Verdict};
 use bivouac_core::checkpoint::{Checkpoint, State, Trigger};
+use bivouac_core::conversation::ConversationSummary;
 use bivouac_core::event::{CheckpointFailed, CheckpointTaken, Event, Manifest};
 use bivouac_core::git::{GitFacts, GitSummary};
 use bivouac_core::id::{CheckpointHandle, CheckpointId, ObjectId, OperationId, PackId};
@@ -16,6 +18,7 @@ use bivouac_snapshot::take::{Sink, Taken};
 use serde::Serialize;
 
 use crate::compare::kind_of;
+use crate::converse::Awaited;
 use crate::git::GitReader;
 use crate::lock::Lock;
 use crate::look::Scene;
@@ -29,11 +32,22 @@ pub struct SaveRequest {
     pub name: Option<Name>,
     pub message: Option<Note>,
     pub state: Option<State>,
+    /// What an agent's file may not have yet.
+    pub awaited: Awaited,
+    /// A conversation that was kept before, for a session that has none of its own yet.
+    pub conversation: Option<ConversationSummary>,
 }
 
 impl SaveRequest {
     pub fn new(trigger: Trigger) -> Self {
-        Self { trigger, name: None, message: None, state: None }
+        Self {
+            trigger,
+            name: None,
+            message: None,
+            state: None,
+            awaited: Awaited::Nothing,
+            conversation: None,
+        }
     }
 }
 
@@ -161,11 +175,12 @@ impl Engine {
                 return Ok(Saved::Skipped { session: Box::new(session.clone()), why });
             }
         };
-        let StoredWorkspace { taken, manifest, manifest_id, pack, n_changed } = *stored;
+        let StoredWorkspace { taken, manifest, manifest_id, pack, n_changed, rewound } = *stored;
         let stored_bytes = pack.as_ref().map_or(0, |pack| pack.size_bytes);
         let taken_event =
             CheckpointTaken { checkpoint: manifest.checkpoint, manifest: manifest_id };
-        let events = vec![Event::CheckpointTaken(Box::new(taken_event))];
+        let mut events = vec![Event::CheckpointTaken(Box::new(taken_event))];
+        events.extend(rewound.map(Event::ConversationRewound));
         let recorded = self.record_with(session.id, events, pack.as_ref())?;
         let Some(Event::CheckpointTaken(recorded)) = recorded.into_iter().next() else {
             unreachable!("the first event recorded is the first one given")
@@ -210,7 +225,11 @@ impl Engine {
             Some(Err(Error::Snapshot(error))) if error.is_damage() => None,
             counted => counted.transpose()?,
         };
-        let change = if n_changed == Some(0) { Change::None } else { Change::Some };
+        let awaited = &draft.request.awaited;
+        let captured = self.put_conversation(session.id, parent, awaited, (&objects, &mut pack))?;
+        let conversation = captured.summary.or_else(|| draft.request.conversation.clone());
+        let went_on = parent.is_some_and(|parent| parent.conversation != conversation);
+        let change = if n_changed == Some(0) && !went_on { Change::None } else { Change::Some };
         let is_wanted = draft.request.name.is_some();
         if let (Verdict::Skip(why), Some(parent), false) =
             (autosave::after_scan(draft.request.trigger, change), parent, is_wanted)
@@ -223,7 +242,8 @@ impl Engine {
         let git = git.map(|reader| reader.finish(&trees, &taken.tree));
         let git = git.map(|facts| put_facts(&facts, &objects, &mut pack)).transpose()?;
         let described = self.describe(session, draft, &taken)?;
-        let checkpoint = Checkpoint { parent: parent.map(|it| it.id), git, ..described };
+        let checkpoint =
+            Checkpoint { parent: parent.map(|it| it.id), git, conversation, ..described };
         let manifest = Manifest {
             version: Manifest::VERSION,
             session: self.identity(session.id)?,
@@ -237,6 +257,7 @@ impl Engine {
             manifest_id,
             pack,
             n_changed,
+            rewound: captured.rewound,
         })))
     }
 
@@ -278,6 +299,7 @@ impl Engine {
             tree: taken.tree,
             coverage: taken.coverage.clone(),
             git: None,
+            conversation: None,
             state: draft.request.state.clone(),
             operation: draft.operation,
             by: who(),
@@ -298,6 +320,7 @@ struct StoredWorkspace<'s> {
     manifest_id: ObjectId,
     pack: Option<NewPack>,
     n_changed: Option<u64>,
+    rewound: Option<ConversationRewound>,
 }
 
 fn unchanged(why: Skip, parent: &CheckpointHandle) -> String {

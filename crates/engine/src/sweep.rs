@@ -38,6 +38,7 @@ impl Engine {
 
     /// Applies retention everywhere, then sweeps.
     pub fn gc(&mut self) -> Result<SweepReport> {
+        self.forget_restored();
         let n_expired = self.retain()?;
         let mut report = self.sweep_packs()?;
         report.n_expired = n_expired;
@@ -228,10 +229,13 @@ pub(crate) fn mark_checkpoint(
     objects: &Objects<'_>,
     taken: &CheckpointTaken,
 ) -> Result<()> {
-    let Checkpoint { tree, git, .. } = &taken.checkpoint;
+    let Checkpoint { tree, git, conversation, .. } = &taken.checkpoint;
     live.mark(taken.manifest);
     if let Some(git) = git {
         live.mark(git.facts);
+    }
+    if let Some(conversation) = conversation {
+        live.mark_tree(objects, &conversation.tree)?;
     }
     Ok(live.mark_tree(objects, tree)?)
 }

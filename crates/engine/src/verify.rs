@@ -108,6 +108,10 @@ impl Engine {
         for kept in self.journal.checkpoints(&CheckpointFilter::default())? {
             let checkpoint = kept.taken.checkpoint;
             let mut losses = verifier.losses(&objects, &checkpoint.tree)?;
+            if let Some(conversation) = &checkpoint.conversation {
+                let lost = verifier.losses(&objects, &conversation.tree)?;
+                losses.extend(lost.into_iter().map(|loss| Loss { path: None, ..loss }));
+            }
             let others = [Some(kept.taken.manifest), checkpoint.git.as_ref().map(|git| git.facts)];
             for id in others.into_iter().flatten() {
                 if !objects.contains(&id)? {

@@ -4,8 +4,10 @@
 //! - [`read`]: events as they are stored, and whether their chain holds
 //! - [`projection`], [`reconcile`]: tables that follow from the events, and rebuilding them
 //! - [`query`], [`find`]: questions to those tables
+//! - [`agents`]: what agents did
 //! - [`catalog`]: where objects are
 
+pub mod agents;
 pub mod append;
 pub mod catalog;
 mod error;

@@ -6,7 +6,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::{Result, projection, read};
 
 /// Applied in order and never changed.
-const MIGRATIONS: &[&str] = &[include_str!("schema/0001_journal.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("schema/0001_journal.sql"), include_str!("schema/0002_agents.sql")];
 
 pub(crate) fn known_version() -> i64 {
     MIGRATIONS.len() as i64

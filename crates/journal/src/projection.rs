@@ -22,6 +22,9 @@ pub(crate) const TABLES: &[(&str, &str)] = &[
     ("handle_days", "prefix"),
     ("session_logs", "id"),
     ("operations", "id"),
+    ("conversations", "agent, id"),
+    ("tasks", "session_id, key"),
+    ("approvals", "sequence"),
 ];
 
 /// Makes the tables anew, empty.
@@ -118,6 +121,17 @@ pub(crate) fn apply(connection: &Connection, stored: &StoredEvent) -> Result<App
         Event::CheckpointUnpinned(unpinned) => writer.pin(unpinned.id, Pin::Off)?,
         Event::OperationStarted(operation) => writer.start_operation(operation)?,
         Event::OperationFinished(finished) => writer.finish_operation(finished)?,
+        Event::ConversationStarted(_)
+        | Event::ConversationEnded(_)
+        | Event::ConversationCompacted(_)
+        | Event::ConversationRewound(_)
+        | Event::PromptGiven(_)
+        | Event::TurnEnded(_)
+        | Event::ToolUsed(_)
+        | Event::SubagentStarted(_)
+        | Event::SubagentStopped(_)
+        | Event::ApprovalAsked(_)
+        | Event::TaskChanged(_) => crate::agents::apply(connection, stored, &event)?,
         Event::Noted(noted) => writer.log(noted.level, &noted.message.to_string())?,
         Event::Unknown { .. } => {}
     }
@@ -130,9 +144,9 @@ enum Pin {
     Off,
 }
 
-struct Writer<'w> {
-    connection: &'w Connection,
-    stored: &'w StoredEvent,
+pub(crate) struct Writer<'w> {
+    pub(crate) connection: &'w Connection,
+    pub(crate) stored: &'w StoredEvent,
 }
 
 impl Writer<'_> {
@@ -301,7 +315,7 @@ impl Writer<'_> {
         Ok(found.unwrap_or_else(|| id.to_string()))
     }
 
-    fn log(&self, level: Level, message: &str) -> Result<()> {
+    pub(crate) fn log(&self, level: Level, message: &str) -> Result<()> {
         let sql = "INSERT INTO session_logs VALUES (?, ?, ?, ?, ?)";
         self.connection.prepare_cached(sql)?.execute(params![
             self.stored.sequence,

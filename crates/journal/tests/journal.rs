@@ -61,6 +61,7 @@ fn taken(session: u8, checkpoint: u8, number: u32) -> Event {
         tree,
         coverage: Coverage::default(),
         git: None,
+        conversation: None,
         state: None,
         operation: None,
         by: "me@here".to_owned(),

@@ -4,6 +4,7 @@
 //! - [`scope`], [`rules`], `walk`, [`stat_cache`], [`take`]: from files to a tree
 //! - [`tree`], [`chunks`], [`block`], [`pack`], [`objects`]: what is stored, and how
 //! - [`diff`], [`plan`], [`stage`], [`apply`], [`displaced`], [`checkout`]: from a tree back to files
+//! - [`growing`]: files that are not part of the workspace, and grow
 //! - [`sweep`], [`verify`]: looking after the packs
 
 pub mod apply;
@@ -15,6 +16,7 @@ pub mod chunks;
 pub mod diff;
 pub mod displaced;
 mod error;
+pub mod growing;
 mod node;
 pub mod objects;
 pub mod pack;

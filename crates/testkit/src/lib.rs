@@ -10,6 +10,7 @@ mod tree;
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -163,6 +164,18 @@ impl TestEnv {
     /// Runs a command in another folder.
     pub fn biv_in<W: AsRef<OsStr>>(&self, folder: &Path, words: &[W]) -> Run {
         self.finished(&self.biv_command(folder, words).output().unwrap())
+    }
+
+    /// What an agent does: calls a hook and hands it JSON.
+    pub fn hook(&self, agent: &str, event: &str, input: impl AsRef<[u8]>) -> Run {
+        let mut command = self.biv_command(&self.work(), &["hook", agent, event]);
+        // A first checkpoint would be taken by a process of its own, which nobody here waits for.
+        command.env("BIV_HOOK_WAITS", "1");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // It may have seen enough before it has read all.
+        let _seen_enough = child.stdin.take().unwrap().write_all(input.as_ref());
+        self.finish(child)
     }
 
     /// Starts a command and lets it run.

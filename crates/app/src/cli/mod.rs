@@ -5,11 +5,15 @@ pub mod complete;
 pub mod completions;
 pub mod config;
 pub mod du;
+pub mod fork;
 pub mod gc;
+pub mod hook;
+pub mod hooks;
 pub mod init;
 pub mod reconcile;
 pub mod reference;
 pub mod restoring;
+pub mod resume;
 pub mod session;
 pub mod status;
 pub mod undo;
@@ -55,7 +59,7 @@ struct Global {
     folder: Option<PathBuf>,
     /// Take this folder as the workspace, whatever it is in
     #[arg(long, value_name = "DIR", global = true)]
-    workspace: Option<PathBuf>,
+    root: Option<PathBuf>,
     /// Keep checkpoints in this folder
     #[arg(long, value_name = "DIR", global = true)]
     store: Option<PathBuf>,
@@ -68,6 +72,12 @@ enum Command {
     Session(session::SessionCommand),
     #[command(subcommand, visible_alias = "cp")]
     Checkpoint(checkpoint::CheckpointCommand),
+    Resume(resume::ResumeArgs),
+    Fork(fork::ForkArgs),
+    #[command(subcommand)]
+    Hooks(hooks::HooksCommand),
+    #[command(hide = true)]
+    Hook(hook::HookArgs),
     Undo(undo::UndoArgs),
     Redo(undo::RedoArgs),
     Status(status::StatusArgs),
@@ -86,14 +96,16 @@ impl Cli {
     }
 
     pub fn run(self, ui: &mut Ui) -> Result<Exit, Error> {
-        let Global { folder, workspace, store, .. } = self.global;
-        let wishes = Wishes { folder, workspace, store };
+        let Global { folder, root, store, .. } = self.global;
+        let wishes = Wishes { folder, workspace: root, store };
         match &self.command {
             // These look after their own store, or need none.
             Command::Init(args) => init::run(args, &wishes, ui),
             Command::Reconcile(args) => reconcile::run(args, &wishes, ui),
             Command::Config(command) => config::run(command, &wishes, ui),
             Command::Completions(args) => completions::run(args, ui),
+            Command::Hooks(command) => command.run(&wishes, ui),
+            Command::Hook(args) => Ok(hook::run(args, &wishes)),
             command => {
                 let mut engine = open(&wishes, command.need(), ui)?;
                 let result = command.run(&mut engine, ui);
@@ -111,11 +123,14 @@ impl Command {
             Self::Checkpoint(command) => command.need(),
             Self::Undo(args) => args.consent.need(),
             Self::Redo(args) => args.consent.need(),
-            Self::Gc(_) => Need::Write,
+            Self::Gc(_) | Self::Resume(_) | Self::Fork(_) => Need::Write,
             Self::Status(_) | Self::Verify(_) | Self::Du(_) => Need::Read,
-            Self::Init(_) | Self::Reconcile(_) | Self::Config(_) | Self::Completions(_) => {
-                Need::Read
-            }
+            Self::Init(_)
+            | Self::Reconcile(_)
+            | Self::Config(_)
+            | Self::Completions(_)
+            | Self::Hooks(_)
+            | Self::Hook(_) => Need::Read,
         }
     }
 
@@ -123,13 +138,20 @@ impl Command {
         match self {
             Self::Session(command) => command.run(engine, ui),
             Self::Checkpoint(command) => command.run(engine, ui),
+            Self::Resume(args) => resume::run(args, engine, ui),
+            Self::Fork(args) => fork::run(args, engine, ui),
             Self::Undo(args) => undo::run_undo(args, engine, ui),
             Self::Redo(args) => undo::run_redo(args, engine, ui),
             Self::Status(args) => status::run(args, engine, ui),
             Self::Verify(args) => verify::run(args, engine, ui),
             Self::Gc(args) => gc::run(args, engine, ui),
             Self::Du(args) => du::run(args, engine, ui),
-            Self::Init(_) | Self::Reconcile(_) | Self::Config(_) | Self::Completions(_) => {
+            Self::Init(_)
+            | Self::Reconcile(_)
+            | Self::Config(_)
+            | Self::Completions(_)
+            | Self::Hooks(_)
+            | Self::Hook(_) => {
                 unreachable!("these were run without an engine")
             }
         }
@@ -173,7 +195,7 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Engine(cause) => cause.hint(),
-            Self::NeedsYes { .. } => Some("look at it with `--dry-run`, then pass `--yes`".to_owned()),
+            Self::NeedsYes { .. } => Some("look at what it would do, then pass `--yes`".to_owned()),
             Self::Damaged => {
                 Some("`biv reconcile` brings back what can be; damaged files are kept aside, never deleted".to_owned())
             }

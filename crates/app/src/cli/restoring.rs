@@ -27,6 +27,11 @@ pub struct Consent {
 }
 
 impl Consent {
+    /// For what is part of something larger.
+    pub fn given(yes: bool) -> Self {
+        Self { dry_run: false, yes, stash: false }
+    }
+
     pub fn need(&self) -> Need {
         if self.dry_run { Need::Read } else { Need::Write }
     }

@@ -212,12 +212,12 @@ fn the_root_and_the_home_folder_are_refused() {
     assert_snapshot!(env.biv_in(&env.home(), &["checkpoint", "create"]).text(), @"
     exit 1
     error: `[root]/home` is your home folder, which cannot be a workspace
-    hint: change to a project folder, or name one with `--workspace`
+    hint: change to a project folder, or name one with `-C`
     ");
     assert_snapshot!(env.biv(&["checkpoint", "create", "-C", "/"]).text(), @"
     exit 1
     error: `/` is the root of the file system, which cannot be a workspace
-    hint: change to a project folder, or name one with `--workspace`
+    hint: change to a project folder, or name one with `-C`
     ");
     assert_snapshot!(env.biv(&["checkpoint", "create", "-C", "no/such/folder"]).text(), @"
     exit 1

@@ -25,7 +25,7 @@ fn it_shows_first_and_asks() {
     assert_snapshot!(env.run("checkpoint rollback cp-001"), @"
     exit 2
     error: the rollback needs a confirmation, and there is no terminal to ask on
-    hint: look at it with `--dry-run`, then pass `--yes`
+    hint: look at what it would do, then pass `--yes`
     ");
     assert_eq!(env.tree(), before, "without a yes nothing is touched");
     assert_eq!(env.json("checkpoint list").as_array().unwrap().len(), 1);

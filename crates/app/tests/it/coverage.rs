@@ -183,9 +183,8 @@ fn a_subfolder_obeys_the_rules_above_it() {
         .write("pkg/src.rs", "")
         .write("pkg/kept.log", "");
     env.git(&["add", "-f", "pkg/kept.log"]);
-    env.biv(&["checkpoint", "create", "--workspace", "pkg"]).ok();
-    let shown =
-        env.biv(&["checkpoint", "show", "latest", "--files", "--json", "--workspace", "pkg"]);
+    env.biv(&["checkpoint", "create", "--root", "pkg"]).ok();
+    let shown = env.biv(&["checkpoint", "show", "latest", "--files", "--json", "--root", "pkg"]);
     let shown = shown.ok().stdout;
     let value: serde_json::Value = serde_json::from_str(&shown).unwrap();
     let files: Vec<&str> =

@@ -121,7 +121,7 @@ fn it_asks_where_there_is_someone_to_ask() {
     assert_snapshot!(env.run("undo"), @"
     exit 2
     error: the undo needs a confirmation, and there is no terminal to ask on
-    hint: look at it with `--dry-run`, then pass `--yes`
+    hint: look at what it would do, then pass `--yes`
     ");
     assert_eq!(env.read("a"), "1");
 }

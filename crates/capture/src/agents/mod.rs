@@ -1,7 +1,93 @@
-//! The agents people run.
+//! The agents people run. Each has a folder of its own, which alone knows its formats:
+//!
+//! - `hook`: their JSON becomes an [`Observation`], our words become their answer
+//! - `transcript`: what a conversation consists of, how far it is, how to give it back
+//! - `install`: where they look for hooks
+
+pub mod claude_code;
+pub mod codex;
+pub mod copilot;
+pub mod gemini;
+mod input;
+pub mod install;
+pub mod offset;
+pub mod opencode;
+pub mod reading;
+pub mod restore;
 
 use std::env;
 use std::path::{Path, PathBuf};
+
+use bivouac_core::agent::AgentKind;
+use bivouac_core::observation::Observation;
+use serde_json::Value;
+
+use crate::Result;
+use install::{Folders, Place, Scope};
+use reading::{Conversation, Part, Reading};
+use restore::{Kept, Launch, Order};
+
+pub use input::Input;
+
+/// What Bivouac must know about an agent.
+pub trait Agent: Sync {
+    fn kind(&self) -> AgentKind;
+
+    /// What its program is called.
+    fn program(&self) -> &'static str;
+
+    /// The oldest release whose conversations are known to come back.
+    fn oldest(&self) -> [u32; 3];
+
+    /// What a hook was told. `None` when it makes no sense to us.
+    fn observe(&self, event: &str, input: Input<'_>) -> Option<Observation>;
+
+    /// The event at which words of ours reach the model.
+    fn hears_at(&self) -> Hears;
+
+    /// Words for the model, as the hook of this event answers them.
+    fn answer(&self, event: &str, words: &str) -> String;
+
+    /// The files a conversation consists of, the main one first.
+    fn parts(&self, conversation: &Conversation) -> Result<Vec<Part>>;
+
+    /// Does its file say where a turn ends, and its hook not what was said last?
+    fn marks_turns(&self) -> bool {
+        false
+    }
+
+    /// Reads one more record of a part.
+    fn read(&self, record: &Value, reading: &mut Reading);
+
+    /// Where its hooks go.
+    fn place(&self, scope: Scope, folders: &Folders) -> Place;
+
+    /// Writes a kept conversation where the agent finds it, under a new id, and says how to start it.
+    fn restore(&self, kept: &Kept, order: &Order) -> Result<Launch>;
+
+    /// How to start a new conversation.
+    fn start(&self, extra: &[String]) -> Launch;
+}
+
+/// When an agent takes in what we have to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hears {
+    /// When a conversation begins.
+    AtStart,
+    /// With the prompt; what is said earlier is lost, or does harm.
+    AtPrompt,
+}
+
+/// The agent of a kind.
+pub fn of(kind: AgentKind) -> &'static dyn Agent {
+    match kind {
+        AgentKind::ClaudeCode => &claude_code::ClaudeCode,
+        AgentKind::Codex => &codex::Codex,
+        AgentKind::Gemini => &gemini::Gemini,
+        AgentKind::Opencode => &opencode::Opencode,
+        AgentKind::Copilot => &copilot::Copilot,
+    }
+}
 
 /// Where agents keep their own state: conversations, histories, caches. Never part of a snapshot.
 pub fn state_folders(home: Option<&Path>) -> Vec<PathBuf> {

@@ -120,3 +120,41 @@ pub fn stash(repository: &Repository, message: &str) -> Result<Option<String>> {
     Program::git(&repository.top).args(["stash", "store", "-m", message, &commit]).output()?;
     Ok(Some(commit))
 }
+
+/// How many commits lead from one to another; `None` when none do, or git cannot tell.
+pub fn commits_between(folder: &Path, then: &str, now: &str) -> Option<u64> {
+    let range = format!("{then}..{now}");
+    let output = Program::git(folder).args(["rev-list", "--count", &range]).output().ok()?;
+    String::from_utf8_lossy(&output).trim().parse().ok()
+}
+
+/// Gives a folder of plain files the history of a repository, with HEAD at a commit. The repository
+/// itself is only read. `false` when there is no commit to go by.
+pub fn clone_history(
+    repository: &Repository,
+    folder: &Path,
+    branch: Option<&str>,
+    head: Option<&str>,
+) -> Result<bool> {
+    let Some(head) = head else {
+        return Ok(false);
+    };
+    let new = folder.join(".git");
+    let args = ["clone", "--quiet", "--bare", "--no-hardlinks"].map(std::ffi::OsString::from);
+    let paths = [repository.top.clone().into_os_string(), new.clone().into_os_string()];
+    Program::git(folder).args(args.into_iter().chain(paths)).output()?;
+    let git = |args: &[&str]| Program::git(folder).args(args).output();
+    git(&["config", "core.bare", "false"])?;
+    match branch {
+        Some(branch) => {
+            let name = format!("refs/heads/{branch}");
+            git(&["update-ref", &name, head])?;
+            git(&["symbolic-ref", "HEAD", &name])?;
+        }
+        None => {
+            git(&["update-ref", "--no-deref", "HEAD", head])?;
+        }
+    }
+    git(&["reset", "--quiet"])?;
+    Ok(true)
+}

@@ -1,5 +1,8 @@
 -- What follows from the events. Dropped and rebuilt at will.
 DROP TABLE IF EXISTS session_logs;
+DROP TABLE IF EXISTS conversations;
+DROP TABLE IF EXISTS tasks;
+DROP TABLE IF EXISTS approvals;
 DROP TABLE IF EXISTS operations;
 DROP TABLE IF EXISTS session_checkpoints;
 DROP TABLE IF EXISTS handle_days;
@@ -72,3 +75,40 @@ CREATE TABLE operations (
     sequence   INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX operations_by_workspace ON operations (workspace, sequence);
+
+-- The agents' own conversations, and the sessions they belong to.
+CREATE TABLE conversations (
+    agent      TEXT    NOT NULL,
+    id         TEXT    NOT NULL,
+    session_id TEXT    NOT NULL REFERENCES sessions (id),
+    -- `conversation.started` as it was recorded last.
+    data       TEXT    NOT NULL,
+    -- The process number, for finding what the same process did before.
+    pid        INTEGER,
+    -- What the model has not been told yet: how the conversation came to be.
+    untold     TEXT,
+    ended_at   TEXT,
+    -- The last event that began it or went on with it.
+    sequence   INTEGER NOT NULL,
+    PRIMARY KEY (agent, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX conversations_by_session ON conversations (session_id, sequence);
+
+CREATE TABLE tasks (
+    session_id TEXT    NOT NULL REFERENCES sessions (id),
+    key        TEXT    NOT NULL,
+    subject    TEXT,
+    status     TEXT    NOT NULL,
+    -- The event that first spoke of it.
+    sequence   INTEGER NOT NULL,
+    PRIMARY KEY (session_id, key)
+) STRICT, WITHOUT ROWID;
+
+-- What an agent waits for a person's leave for.
+CREATE TABLE approvals (
+    sequence   INTEGER PRIMARY KEY,
+    session_id TEXT    NOT NULL REFERENCES sessions (id),
+    tool       TEXT    NOT NULL,
+    what       TEXT
+) STRICT;
+CREATE INDEX approvals_by_session ON approvals (session_id, sequence);

@@ -51,10 +51,10 @@ pub struct SaveArgs {
 pub fn run(args: &CreateArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
     let state = args.state.as_deref().map(read_state).transpose()?;
     let request = SaveRequest {
-        trigger: args.trigger,
         name: args.name.clone(),
         message: args.message.clone(),
         state,
+        ..SaveRequest::new(args.trigger)
     };
     tell(engine.save(args.session.as_deref(), request)?, ui)
 }

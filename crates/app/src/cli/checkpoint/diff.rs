@@ -83,14 +83,37 @@ fn say(comparison: &Comparison, engine: &Engine, ui: &mut Ui) -> Result<(), Erro
     };
     ui.say(format_args!("To:   {}", comparison.to.as_ref().map_or_else(now, side)))?;
     ui.say("")?;
-    if comparison.files.is_empty() {
-        ui.say("No files changed")?;
-        return Ok(());
+    match comparison.files.is_empty() {
+        true => ui.say("No files changed")?,
+        false => ui.say("Files Changed:".style(looks::heading()))?,
     }
-    ui.say("Files Changed:".style(looks::heading()))?;
     for file in &comparison.files {
         let (sign, style) = sign(file.kind);
         ui.say(format_args!("  {} {}{}", sign.style(style), file.path, about(file)))?;
+    }
+    say_conversation(comparison, ui)
+}
+
+/// How far the conversation went, and what that cost, as far as both sides know.
+fn say_conversation(comparison: &Comparison, ui: &mut Ui) -> Result<(), Error> {
+    let to = comparison.to.as_ref().and_then(|to| to.conversation.as_ref());
+    let (Some(from), Some(to)) = (&comparison.from.conversation, to) else {
+        return Ok(());
+    };
+    let step = |from: u64, to: u64| {
+        let sign = if to < from { "-" } else { "+" };
+        let words = [from, to, to.abs_diff(from)].map(contract::thousands);
+        format!("{} → {} ({sign}{})", words[0], words[1], words[2])
+    };
+    ui.say("")?;
+    ui.say("Conversation:".style(looks::heading()))?;
+    ui.say(format_args!("  Turns: {}", step(from.usage.n_turns, to.usage.n_turns)))?;
+    ui.say(format_args!("  Tokens: {}", step(from.usage.total(), to.usage.total())))?;
+    if let (Some(from), Some(to)) = (from.cost_usd, to.cost_usd) {
+        let sign = if to < from { "-" } else { "+" };
+        ui.say("")?;
+        ui.say("Cost:".style(looks::heading()))?;
+        ui.say(format_args!("  ${from:.2} → ${to:.2} ({sign}${:.2})", (to - from).abs()))?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use bivouac_core::checkpoint::Trigger;
 use bivouac_core::id::SessionId;
+use bivouac_core::text::count;
 use bivouac_core::time::{Age, Timestamp};
 use bivouac_engine::Engine;
 use bivouac_journal::query::{CheckpointFilter, KeptCheckpoint, SessionFilter};
@@ -91,5 +92,10 @@ fn about(kept: &KeptCheckpoint) -> String {
     let pinned = if kept.is_pinned { Some("(pinned)".to_owned()) } else { None };
     let name = checkpoint.name.as_ref().map(|name| format!("[{name}]"));
     let message = checkpoint.message.as_ref().map(|message| message.headline());
-    [pinned, name, message].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    let said = checkpoint.conversation.as_ref().map(|it| {
+        let cost = it.cost_usd.map(|cost| format!(", ${cost:.2}")).unwrap_or_default();
+        let tokens = contract::thousands(it.usage.total());
+        format!("({}, {tokens} tokens{cost})", count(it.usage.n_turns, "turn"))
+    });
+    [pinned, name, message, said].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }

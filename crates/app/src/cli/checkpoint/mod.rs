@@ -37,10 +37,10 @@ pub enum CheckpointCommand {
 pub struct Which {
     /// Its handle, the end or beginning of it, its id, name or `latest`
     #[arg(add = complete::checkpoints())]
-    checkpoint: String,
+    pub checkpoint: String,
     /// Look for it in this session first
     #[arg(long, add = complete::sessions())]
-    session: Option<String>,
+    pub session: Option<String>,
 }
 
 impl CheckpointCommand {

@@ -87,6 +87,12 @@ fn say_facts(
     if let Some(message) = &checkpoint.message {
         line("Message", message.to_string().replace('\n', "\n             "))?;
     }
+    if let Some(it) = &checkpoint.conversation {
+        let cost = it.cost_usd.map(|cost| format!(", ${cost:.2}")).unwrap_or_default();
+        let turns = bivouac_core::text::count(it.usage.n_turns, "turn");
+        let tokens = contract::thousands(it.usage.total());
+        line("Talk", format!("{} {}: {turns}, {tokens} tokens{cost}", it.agent.title(), it.id))?;
+    }
     line("By", bivouac_core::text::printable(&checkpoint.by))?;
     line("Coverage", coverage_line(&checkpoint.coverage))?;
     if let Some(git) = git {

@@ -1,0 +1,81 @@
+//! `biv hook`: what agents call. It never fails, never waits past its deadline, and prints nothing but
+//! an answer in the agent's own form.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use bivouac_core::agent::AgentKind;
+use bivouac_engine::home::Wishes;
+use bivouac_engine::observe::{self, Hook};
+
+use crate::report::Exit;
+
+/// Take in what an agent tells (agents call this; see `biv hooks install`)
+#[derive(Debug, clap::Args)]
+pub struct HookArgs {
+    /// The agent
+    agent: String,
+    /// Its event
+    event: String,
+    /// Whatever else it passes
+    #[arg(hide = true, allow_hyphen_values = true, trailing_var_arg = true)]
+    rest: Vec<String>,
+}
+
+/// More is not read.
+const MAX_INPUT: u64 = 32 << 20;
+const READING: Duration = Duration::from_secs(5);
+const DEADLINE: Duration = Duration::from_secs(25);
+/// Agents do not wait long when they end.
+const DEADLINE_AT_END: Duration = Duration::from_millis(2_500);
+
+pub fn run(args: &HookArgs, wishes: &Wishes) -> Exit {
+    // A program of ours that runs an agent's or git's hooks must not lead back here.
+    if std::env::var_os(observe::WITHIN).is_some() {
+        return Exit::Done;
+    }
+    let (Ok(agent), Some(input)) = (args.agent.parse::<AgentKind>(), read_input()) else {
+        return Exit::Done;
+    };
+    let hook = Hook { agent, event: args.event.clone(), input };
+    let answer = within_deadline(&hook, wishes);
+    if !answer.is_empty() {
+        let _the_agent_is_gone = writeln!(io::stdout(), "{answer}");
+    }
+    Exit::Done
+}
+
+/// The agent may leave its end of the pipe open, or never write to it.
+fn read_input() -> Option<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let read = io::stdin().take(MAX_INPUT).read_to_end(&mut bytes);
+        let _nobody_waits = sender.send(read.map(|_| bytes));
+    });
+    let bytes = receiver.recv_timeout(READING).ok()?.ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+/// What cannot be put on record in time, or at all, is kept for the next command.
+fn within_deadline(hook: &Hook, wishes: &Wishes) -> String {
+    let is_end = matches!(hook.event.to_ascii_lowercase().as_str(), "sessionend" | "interrupt");
+    let deadline = if is_end { DEADLINE_AT_END } else { DEADLINE };
+    let on_record = Arc::new(AtomicBool::new(false));
+    let (sender, receiver) = mpsc::channel();
+    let (own_hook, own_wishes, recorded) = (hook.clone(), wishes.clone(), Arc::clone(&on_record));
+    thread::spawn(move || {
+        let mark = || recorded.store(true, Ordering::SeqCst);
+        let answer = observe::run(&own_hook, &own_wishes, &mark);
+        let _nobody_waits = sender.send(answer);
+    });
+    let answer = receiver.recv_timeout(deadline).ok().and_then(Result::ok);
+    if answer.is_none() && !on_record.load(Ordering::SeqCst) {
+        let _there_is_no_store = observe::put_aside(hook, wishes);
+    }
+    answer.unwrap_or_default()
+}

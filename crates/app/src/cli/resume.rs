@@ -1,0 +1,198 @@
+//! `biv resume`: go on with a session in its agent.
+
+use std::path::{Path, PathBuf};
+
+use bivouac_core::checkpoint::Trigger;
+use bivouac_core::text::{count, printable};
+use bivouac_core::time::in_words;
+use bivouac_engine::Engine;
+use bivouac_engine::resume::{
+    Launch, Mode, ResumePlan, check_agent, checkpoint_of, start, workspace_of,
+};
+use bivouac_engine::save::SaveRequest;
+use owo_colors::OwoColorize;
+use serde_json::json;
+
+use crate::cli::restoring::{self, Consent};
+use crate::cli::{Error, complete};
+use crate::contract;
+use crate::report::Exit;
+use crate::ui::{Ui, looks};
+
+/// Go on with a session in its agent
+///
+/// Says which checkpoint it takes, what is no longer as it was then and what it will cost, gives the
+/// conversation back to the agent under a new id, and starts the agent.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag on the command line")]
+pub struct ResumeArgs {
+    /// Its id, handle, name or `latest`; the one at hand if left out
+    #[arg(add = complete::sessions())]
+    session: Option<String>,
+    /// Go on from this checkpoint instead of the newest
+    #[arg(long, value_name = "CHECKPOINT", add = complete::checkpoints())]
+    checkpoint_id: Option<String>,
+    /// Bring the files back to the checkpoint, too
+    #[arg(long)]
+    workspace: bool,
+    /// Write the files of the checkpoint into this folder, and go on there
+    #[arg(long, value_name = "DIR")]
+    into: Option<PathBuf>,
+    /// Give the agent its own conversation back, or fail
+    #[arg(long, conflicts_with = "brief")]
+    native: bool,
+    /// Start a new conversation from what is known about the work
+    #[arg(long)]
+    brief: bool,
+    /// Print the command instead of running it
+    #[arg(long)]
+    print: bool,
+    /// Even if the session's agent still runs
+    #[arg(long)]
+    force: bool,
+    /// Do it without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// Further arguments for the agent, such as `-p "go on"`
+    #[arg(last = true, value_name = "ARGS")]
+    extra: Vec<String>,
+}
+
+pub fn run(args: &ResumeArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
+    let session = engine.session(args.session.as_deref())?;
+    let id = session.id.to_string();
+    let from = args.checkpoint_id.as_deref().map(|word| engine.checkpoint(word, Some(&id)));
+    let mode = match (args.native, args.brief) {
+        (true, _) => Some(Mode::Native),
+        (_, true) => Some(Mode::Brief),
+        (false, false) => None,
+    };
+    if !args.force {
+        engine.check_alone(&session)?;
+    }
+    // What the agent wrote after it was last saved belongs to the session, however it ended.
+    if args.checkpoint_id.is_none() && session.workspace == engine.home.workspace_path() {
+        engine.save(Some(&id), SaveRequest::new(Trigger::Detach))?;
+    }
+    let plan = engine.plan_resume(&session, from.transpose()?, mode)?;
+    if !args.print {
+        check_agent(plan.agent, plan.mode)?;
+    }
+    tell(&plan, engine, ui);
+    let folder = bring_files(args, &plan, engine, ui)?;
+    let launch = engine.prepare_resume(&plan, &folder, &args.extra)?;
+    let environment = format!("BIV_SESSION={id}");
+    ui.data(&json!({
+        "session": contract::Session::from(&session),
+        "checkpoint": plan.checkpoint.as_ref().map(contract::Checkpoint::from),
+        "mode": if plan.mode == Mode::Native { "native" } else { "brief" },
+        "native_tokens": plan.native_tokens,
+        "brief_tokens": plan.brief_tokens,
+        "changed_files": plan.drift.changed,
+        "folder": folder,
+        "before": launch.before,
+        "command": launch.command,
+        "environment": { "BIV_SESSION": id },
+    }))?;
+    if args.print {
+        ui.say(command_line(&launch, &folder, &environment))?;
+        return Ok(Exit::Done);
+    }
+    Err(start(&launch, &folder, session.id).into())
+}
+
+/// What the person should know first. It goes to stderr: stdout may be the agent's.
+fn tell(plan: &ResumePlan, engine: &Engine, ui: &mut Ui) {
+    let from = checkpoint_of(plan).map_or_else(
+        || "no checkpoint yet".to_owned(),
+        |it| {
+            format!(
+                "{} ({}), {} ago",
+                it.handle.style(looks::handle()),
+                it.trigger,
+                in_words(engine.clock.now().since(it.taken_at))
+            )
+        },
+    );
+    ui.note(format_args!("resuming {} from {from}", plan.session.handle.style(looks::handle())));
+    let drift = &plan.drift;
+    if let Some((then, now)) = &drift.branch {
+        ui.note(format_args!("branch: {} → {}", printable(then), printable(now)));
+    }
+    if let Some((then, now)) = &drift.head {
+        let since = drift
+            .n_commits_since
+            .map(|n| format!(" ({} since)", count(n, "commit")))
+            .unwrap_or_default();
+        ui.note(format_args!("HEAD: {then} → {now}{since}"));
+    }
+    if !drift.changed.is_empty() {
+        ui.note(format_args!("{} changed since", count(drift.changed.len() as u64, "file")));
+    }
+    let native = plan
+        .native_tokens
+        .map_or("unknown".to_owned(), |tokens| format!("~{} tokens", contract::thousands(tokens)));
+    let mode = if plan.mode == Mode::Native {
+        "native: the conversation itself"
+    } else {
+        "brief: a new conversation"
+    };
+    ui.note(format_args!(
+        "{mode}; native costs {native}, brief ~{} tokens",
+        contract::thousands(plan.brief_tokens)
+    ));
+    if let Some(loss) = &plan.loss {
+        ui.note(loss);
+    }
+    for (command, processes) in &plan.orphans {
+        let line = printable(command.lines().next().unwrap_or_default());
+        match processes[..] {
+            [] => ui.note(format_args!("the agent was running `{line}` when it went")),
+            [first, ..] => ui.note(format_args!(
+                "`{line}` still runs (process {first}) and may still write files"
+            )),
+        }
+    }
+}
+
+/// Where the agent is to work, with the files of the checkpoint if they were asked for.
+fn bring_files(
+    args: &ResumeArgs,
+    plan: &ResumePlan,
+    engine: &mut Engine,
+    ui: &mut Ui,
+) -> Result<PathBuf, Error> {
+    let folder = workspace_of(plan, &engine.home.workspace);
+    let Some(kept) = &plan.checkpoint else {
+        return Ok(folder);
+    };
+    if let Some(into) = &args.into {
+        engine.restore_into(kept, into)?;
+        return Ok(into.canonicalize()?);
+    }
+    if args.workspace {
+        let rollback = engine.plan_rollback(kept, Vec::new())?;
+        if !rollback.plan.is_empty() {
+            let consent = Consent::given(args.yes);
+            restoring::run(rollback, &consent, engine, &mut ui.quiet())?;
+        }
+    }
+    Ok(folder)
+}
+
+fn command_line(launch: &Launch, folder: &Path, environment: &str) -> String {
+    let quoted =
+        |words: &[String]| words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
+    let folder = quote(&folder.to_string_lossy());
+    let before: String =
+        launch.before.iter().map(|words| format!("{} && ", quoted(words))).collect();
+    format!("cd {folder} && {before}{environment} {}", quoted(&launch.command))
+}
+
+fn quote(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:@%+,".contains(letter);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}

@@ -1,0 +1,85 @@
+//! `biv resume`, as far as no agent is needed
+
+use std::fs;
+use std::path::PathBuf;
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::git_env;
+
+const ID: &str = "11111111-0000-4000-8000-000000000001";
+
+#[test]
+fn without_a_conversation_it_starts_from_what_is_known() {
+    let env = git_env();
+    env.write("a", "1");
+    env.biv(&["session", "new", "--agent", "codex", "--name", "auth"]).ok();
+    env.biv(&["checkpoint", "create"]).ok();
+    let text = env.run("resume auth --print");
+    assert!(text.contains("BIV_SESSION=") && text.contains(" codex\n"), "{text}");
+    assert!(text.contains("brief: a new conversation"), "{text}");
+    assert_snapshot!(env.run("resume auth --native --print"), @"
+    exit 1
+    error: checkpoint cp-20260121-001 holds no conversation
+    hint: `biv resume --brief` starts a new conversation from what is known
+    ");
+    assert_snapshot!(env.run("resume auth"), @"
+    exit 1
+    error: `codex` is not on the `PATH`
+    hint: install it, or see the command with `--print`
+    ");
+}
+
+#[test]
+fn a_torn_conversation_comes_back_to_its_last_whole_record_and_moves_with_its_folder() {
+    let env = git_env();
+    let folder = env.home().join(".claude/projects/-w");
+    fs::create_dir_all(&folder).unwrap();
+    let transcript = folder.join(format!("{ID}.jsonl"));
+    let record = |text: &str| {
+        json!({ "type": "user", "uuid": "u1", "cwd": env.work(), "message": { "content": text } })
+            .to_string()
+    };
+    fs::write(
+        &transcript,
+        format!("\0\0{}\n{}\n{{\"type\":\"assist", record("one"), record("two")),
+    )
+    .unwrap();
+    env.write("a", "1");
+    let input = json!({ "session_id": ID, "transcript_path": transcript, "cwd": env.work(), "prompt": "one" });
+    env.hook("claude-code", "UserPromptSubmit", input.to_string()).ok();
+    env.hook("claude-code", "Stop", input.to_string()).ok();
+    // The agent forgets it; we do not.
+    fs::remove_file(&transcript).unwrap();
+    let run = env.biv(&["resume", "--into", "../elsewhere", "--print", "--force", "--json"]).ok();
+    assert!(
+        run.stderr.contains("its last record was torn: 15 bytes were left out"),
+        "{}",
+        run.stderr
+    );
+    let plan: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(plan["command"][0], "claude");
+    let copy = fs::read_to_string(PathBuf::from(plan["command"][2].as_str().unwrap())).unwrap();
+    let elsewhere = env.root().canonicalize().unwrap().join("elsewhere");
+    assert_eq!(copy.lines().count(), 2, "{copy}");
+    assert!(copy.contains(elsewhere.to_str().unwrap()) && !copy.contains("/work\""), "{copy}");
+    assert_eq!(fs::read_to_string(elsewhere.join("a")).unwrap(), "1");
+}
+
+#[test]
+fn a_running_twin_is_refused() {
+    let env = git_env();
+    env.write("a", "1");
+    // The hook's parent is this test, which runs.
+    let input = json!({ "session_id": ID, "cwd": env.work(), "prompt": "one" });
+    env.hook("claude-code", "UserPromptSubmit", input.to_string()).ok();
+    let text = env.run("resume --print");
+    assert!(
+        text.starts_with(
+            "exit 1\nerror: Claude Code is still running in session task-00000001 (process "
+        ),
+        "{text}"
+    );
+    env.biv(&["resume", "--print", "--force"]).ok();
+}

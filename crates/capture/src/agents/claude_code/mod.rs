@@ -1,0 +1,71 @@
+//! Claude Code: JSON hooks in `settings.json`, conversations as JSON lines below `~/.claude/projects`.
+
+mod hook;
+mod install;
+mod transcript;
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use bivouac_core::agent::AgentKind;
+use bivouac_core::observation::Observation;
+use serde_json::Value;
+
+use super::install::{Folders, Place, Scope};
+use super::reading::{Conversation, Part, Reading};
+use super::restore::{Kept, Launch, Order};
+use super::{Agent, Hears, Input};
+use crate::Result;
+
+pub struct ClaudeCode;
+
+impl Agent for ClaudeCode {
+    fn kind(&self) -> AgentKind {
+        AgentKind::ClaudeCode
+    }
+
+    fn program(&self) -> &'static str {
+        "claude"
+    }
+
+    fn oldest(&self) -> [u32; 3] {
+        [2, 1, 197]
+    }
+
+    fn observe(&self, event: &str, input: Input<'_>) -> Option<Observation> {
+        hook::observe(event, input)
+    }
+
+    fn hears_at(&self) -> Hears {
+        Hears::AtStart
+    }
+
+    fn answer(&self, event: &str, words: &str) -> String {
+        hook::answer(event, words)
+    }
+
+    fn parts(&self, conversation: &Conversation) -> Result<Vec<Part>> {
+        Ok(transcript::parts(conversation))
+    }
+
+    fn read(&self, record: &Value, reading: &mut Reading) {
+        transcript::read(Input::new(record), reading);
+    }
+
+    fn place(&self, scope: Scope, folders: &Folders) -> Place {
+        install::place(scope, folders)
+    }
+
+    fn restore(&self, kept: &Kept, order: &Order) -> Result<Launch> {
+        transcript::restore(kept, order)
+    }
+
+    fn start(&self, extra: &[String]) -> Launch {
+        Launch::new(["claude"].into_iter().map(str::to_owned).chain(extra.iter().cloned()))
+    }
+}
+
+/// Where it keeps everything.
+fn folder(home: &Path) -> PathBuf {
+    env::var_os("CLAUDE_CONFIG_DIR").map_or_else(|| home.join(".claude"), PathBuf::from)
+}

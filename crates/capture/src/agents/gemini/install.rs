@@ -1,0 +1,31 @@
+//! Where Gemini CLI looks for hooks. Its timeouts are in milliseconds.
+
+use bivouac_core::agent::AgentKind;
+
+use super::folder;
+use crate::agents::install::{Folders, Hook, Place, Scope, command};
+
+const EVENTS: [(&str, &str, u64); 8] = [
+    ("SessionStart", "", 20_000),
+    ("BeforeAgent", "", 20_000),
+    ("BeforeTool", "", 60_000),
+    ("AfterTool", "", 30_000),
+    ("AfterAgent", "", 60_000),
+    ("PreCompress", "", 60_000),
+    ("Notification", "", 10_000),
+    ("SessionEnd", "", 20_000),
+];
+
+pub(super) fn place(scope: Scope, folders: &Folders) -> Place {
+    let folder = match scope {
+        Scope::User => folder(&folders.home),
+        Scope::Project => folders.workspace.join(".gemini"),
+    };
+    let hook = |(event, matcher, timeout)| Hook {
+        event,
+        matcher,
+        command: command(folders, AgentKind::Gemini, event),
+        timeout,
+    };
+    Place::Settings { path: folder.join("settings.json"), hooks: EVENTS.map(hook).to_vec() }
+}

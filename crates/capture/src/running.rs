@@ -1,0 +1,71 @@
+//! Which processes run, and which of them are agents. Told by `/proc`; elsewhere nothing is known.
+
+use std::fs;
+use std::path::Path;
+
+use bivouac_core::agent::ProcessId;
+
+/// The agent that started us: the nearest ancestor that is no shell.
+pub fn agent_process() -> Option<ProcessId> {
+    let mut pid = parent_of(std::process::id())?;
+    for _ in 0..8 {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        if !matches!(name.trim_end(), "sh" | "bash" | "dash" | "zsh" | "env" | "timeout") {
+            return identify(pid);
+        }
+        pid = parent_of(pid)?;
+    }
+    None
+}
+
+/// Is it still the same process?
+pub fn is_running(process: &ProcessId) -> bool {
+    identify(process.pid).is_some_and(|now| now == *process)
+}
+
+/// Processes that run a command line below a folder, with their numbers.
+pub fn running(command: &str, folder: &Path) -> Vec<u32> {
+    let start: String = command.trim().chars().take(80).collect();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let runs_it = |pid: &u32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&words).replace('\0', " ");
+        let is_here =
+            fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder));
+        *pid != std::process::id() && is_here && !start.is_empty() && line.contains(&start)
+    };
+    let mut found: Vec<u32> = numbers.filter(runs_it).collect();
+    found.sort_unstable();
+    found
+}
+
+fn identify(pid: u32) -> Option<ProcessId> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold blanks and brackets; fields are counted from its end.
+    let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().collect();
+    if matches!(fields.first(), Some(&("Z" | "X"))) {
+        return None;
+    }
+    let started = fields.get(19)?.parse().ok()?;
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim_end().to_owned();
+    Some(ProcessId { pid, started, boot })
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat[stat.rfind(')')? + 1..].split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_by_more_than_its_number() {
+        let own = identify(std::process::id()).unwrap();
+        assert!(is_running(&own));
+        assert!(!is_running(&ProcessId { started: own.started + 1, ..own.clone() }));
+        assert!(!is_running(&ProcessId { boot: "another".to_owned(), ..own }));
+    }
+}

@@ -1,0 +1,101 @@
+//! What a model is told: a notice that there is unfinished work, or all it needs to go on.
+
+use bivouac_capture::git;
+use bivouac_core::briefing::{self, Facts};
+use bivouac_core::git::GitFacts;
+use bivouac_core::id::SessionId;
+use bivouac_core::session::{Session, Status};
+use bivouac_journal::query::SessionFilter;
+use bivouac_snapshot::diff::{Filter, Trees, diff};
+use bivouac_snapshot::path_set::PathSet;
+
+use crate::{Engine, Result};
+
+/// So many messages are looked at; the budget decides how many are told.
+const LAST_WORDS: u32 = 40;
+
+impl Engine {
+    /// Tells of unfinished work of this workspace, other than that of `own`, if there is any.
+    pub(crate) fn notice(&self, own: Option<SessionId>) -> Result<Option<String>> {
+        let Some(session) = self.unfinished(own)? else {
+            return Ok(None);
+        };
+        Ok(Some(briefing::notice(&session, &self.journal.tasks(session.id)?)))
+    }
+
+    /// The newest session here that is open, has been worked on, and whose agent is gone.
+    fn unfinished(&self, own: Option<SessionId>) -> Result<Option<Session>> {
+        let workspace = Some(self.home.workspace_path());
+        let filter = SessionFilter { workspace, ..SessionFilter::default() };
+        for session in self.journal.sessions(&filter)?.into_iter().rev().take(20) {
+            let is_open = matches!(session.status, Status::Active | Status::Paused);
+            if !is_open || Some(session.id) == own || self.twin(&session)?.is_some() {
+                continue;
+            }
+            let has_history = self.journal.last_checkpoint(session.id)?.is_some()
+                || !self.journal.conversations(session.id)?.is_empty();
+            if has_history {
+                return Ok(Some(session));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All a fresh agent needs to go on with a session.
+    pub fn briefing(&self, session: &Session) -> Result<String> {
+        Ok(briefing::briefing(&self.facts(session)?))
+    }
+
+    fn facts(&self, session: &Session) -> Result<Facts> {
+        let kept = self.journal.last_checkpoint(session.id)?;
+        let git_then = kept.as_ref().map(|kept| self.git_facts(kept)).transpose()?.flatten();
+        let git_now = self.git_now();
+        let heads = git_then
+            .as_ref()
+            .and_then(|it| it.head.as_deref())
+            .zip(git_now.as_ref().and_then(|it| it.head.as_deref()));
+        let n_commits_since = heads.and_then(|(then, now)| self.commits_between(then, now));
+        let changed = match &kept {
+            Some(kept) if session.workspace == self.home.workspace_path() => {
+                self.changed_since(&kept.taken.checkpoint.tree)?
+            }
+            _ => Vec::new(),
+        };
+        let (said, trouble) = self.journal.last_words(session.id, LAST_WORDS)?;
+        Ok(Facts {
+            session: session.clone(),
+            now: self.clock.now(),
+            checkpoint: kept.map(|kept| kept.taken.checkpoint),
+            git_then,
+            git_now,
+            n_commits_since,
+            changed,
+            tasks: self.journal.tasks(session.id)?,
+            approvals: self.journal.approvals(session.id)?,
+            trouble,
+            said,
+        })
+    }
+
+    pub(crate) fn git_now(&self) -> Option<GitFacts> {
+        let repository = self.home.repository()?;
+        let reading = git::read(&repository, &self.home.workspace, None, &git::Changed::Unknown);
+        Some(reading.facts)
+    }
+
+    pub(crate) fn commits_between(&self, then: &str, now: &str) -> Option<u64> {
+        git::commits_between(&self.home.workspace, then, now)
+    }
+
+    /// Files that are not as in a tree.
+    pub(crate) fn changed_since(&self, tree: &bivouac_core::id::ObjectId) -> Result<Vec<String>> {
+        let _store_lock = self.use_store()?;
+        let look = self.look(&PathSet::default())?;
+        let index = self.index();
+        let objects = self.objects(&index);
+        let trees = Trees::with_fresh(&objects, &look.fresh);
+        let changes = diff(&trees, tree, &look.tree, &Filter::default())?;
+        let told = changes.iter().filter(|change| crate::compare::kind_of(change).is_some());
+        Ok(told.map(|change| change.path.to_string()).collect())
+    }
+}

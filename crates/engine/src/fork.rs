@@ -1,0 +1,88 @@
+//! A second way from a checkpoint: files, conversation and history of its own. The first stays untouched.
+
+use std::fs;
+use std::path::Path;
+
+use bivouac_capture::git;
+use bivouac_core::checkpoint::{Checkpoint, Trigger};
+use bivouac_core::event::Level;
+use bivouac_core::progress::Silent;
+use bivouac_core::session::Session;
+use bivouac_core::text::Name;
+use bivouac_journal::query::KeptCheckpoint;
+
+use crate::home::Wishes;
+use crate::open::Need;
+use crate::save::{SaveRequest, Saved};
+use crate::session::SessionDraft;
+use crate::{Engine, Error, Result};
+
+#[derive(Debug)]
+pub struct ForkReport {
+    pub session: Session,
+    pub checkpoint: Checkpoint,
+    pub n_files: u64,
+    pub has_git: bool,
+}
+
+impl Engine {
+    /// Makes a new session in `folder`, which is new or empty, from a checkpoint: its files, its
+    /// conversation and, where there is a repository, a clone of it at the same commit.
+    pub fn fork(
+        &mut self,
+        kept: &KeptCheckpoint,
+        folder: &Path,
+        name: Option<Name>,
+    ) -> Result<ForkReport> {
+        let origin = &kept.taken.checkpoint;
+        let parent = self.session(Some(&origin.session_id.to_string()))?;
+        let written = self.restore_into(kept, folder)?;
+        let has_git = match (self.home.repository(), &origin.git) {
+            (Some(repository), Some(git)) if repository.top == self.home.workspace => {
+                git::clone_history(&repository, folder, git.branch.as_deref(), git.head.as_deref())?
+            }
+            _ => false,
+        };
+        let folder = folder.canonicalize().map_err(Error::io(folder))?;
+        let store = Some(self.home.store.clone());
+        let wishes = Wishes { folder: Some(folder.clone()), workspace: Some(folder), store };
+        let mut there = Self::open(&wishes, Need::Write, Box::new(Silent))?;
+        let metadata =
+            serde_json::json!({ "forked_from": { "session": parent.id, "checkpoint": origin.id } });
+        let session = there.new_session(SessionDraft {
+            agent_type: Some(parent.agent_type.clone()),
+            task_description: parent.task_description.clone(),
+            name,
+            metadata: Some(metadata.to_string().parse()?),
+        })?;
+        let mut request = SaveRequest::new(Trigger::Manual);
+        request.message = Some(format!("forked from {}", origin.handle).parse()?);
+        request.conversation.clone_from(&origin.conversation);
+        let saved = there.save(Some(&session.id.to_string()), request)?;
+        let Saved::Taken(saved) = saved else {
+            unreachable!("what a person asks for is always taken")
+        };
+        self.note(
+            parent.id,
+            Level::Info,
+            &format!("forked {} into {}", origin.handle, session.handle),
+        )?;
+        Ok(ForkReport { session, checkpoint: saved.checkpoint, n_files: written.n_files, has_git })
+    }
+
+    /// Conversations that went back to their agents long ago are no longer needed here.
+    pub(crate) fn forget_restored(&self) {
+        const A_MONTH_SECS: u64 = 30 * 86_400;
+        let entries = fs::read_dir(self.home.restored()).into_iter().flatten().flatten();
+        for entry in entries {
+            let age = entry
+                .metadata()
+                .and_then(|meta| meta.modified())
+                .ok()
+                .and_then(|at| at.elapsed().ok());
+            if age.is_some_and(|age| age.as_secs() > A_MONTH_SECS) {
+                let _next_time = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! What agents tell their hooks: understood, put on record, answered, and saved where that is due. Nothing
+//! in here may break or hold up the agent.
+
+use std::fs;
+use std::path::PathBuf;
+
+use bivouac_capture::agents::{self, Hears, Input};
+use bivouac_capture::process::Program;
+use bivouac_capture::running;
+use bivouac_core::agent::{AgentKind, ConversationStarted, Source};
+use bivouac_core::checkpoint::Trigger;
+use bivouac_core::event::{Event, Level};
+use bivouac_core::id::SessionId;
+use bivouac_core::observation::{self, Happening, Observation, Tell};
+use bivouac_core::progress::Silent;
+use bivouac_core::session::{Session, Status};
+use bivouac_core::text::Note;
+use uuid::Uuid;
+
+use crate::config::Config;
+use crate::converse::Awaited;
+use crate::home::{Home, Wishes};
+use crate::open::Need;
+use crate::save::SaveRequest;
+use crate::session::SessionDraft;
+use crate::{Engine, Error, Result};
+
+pub use bivouac_capture::process::WITHIN;
+
+/// One call of a hook.
+#[derive(Clone, Debug)]
+pub struct Hook {
+    pub agent: AgentKind,
+    pub event: String,
+    pub input: String,
+}
+
+/// The names of so many changed files are kept with a tool's use.
+const MANY_FILES: usize = 50;
+/// A scan that remembers more than this is too long for a hook; a process of its own does it.
+const LONG_SCAN_BYTES: u64 = 6 << 20;
+
+impl Hook {
+    pub fn observation(&self) -> Option<Observation> {
+        let input = serde_json::from_str(&self.input).ok()?;
+        agents::of(self.agent).observe(&self.event, Input::new(&input))
+    }
+
+    /// Where it happened.
+    fn wishes(&self, wishes: &Wishes, observation: &Observation) -> Wishes {
+        let folder = observation.cwd.as_ref().map(PathBuf::from);
+        Wishes { folder: folder.or_else(|| wishes.folder.clone()), ..wishes.clone() }
+    }
+}
+
+/// Does all that follows from a hook's call. Answers what the hook has to print. `on_record` is called as
+/// soon as nothing can be lost any more.
+pub fn run(hook: &Hook, wishes: &Wishes, on_record: &dyn Fn()) -> Result<String> {
+    let Some(observation) = hook.observation() else {
+        return Ok(String::new());
+    };
+    let wishes = hook.wishes(wishes, &observation);
+    let home = Home::find(&wishes)?;
+    home.check_workspace()?;
+    let response = observation::respond(&observation, &Config::load(&home)?.risks);
+    let is_start = matches!(observation.happening, Happening::Started(_));
+    if response.events.is_empty() && response.save.is_none() && !is_start {
+        return Ok(String::new());
+    }
+    let mut engine = Engine::open(&wishes, Need::Write, Box::new(Silent))?;
+    let words = engine.observe(&observation, on_record)?;
+    Ok(words.map(|words| agents::of(hook.agent).answer(&hook.event, &words)).unwrap_or_default())
+}
+
+/// Keeps a hook's input for the next command.
+pub fn put_aside(hook: &Hook, wishes: &Wishes) -> Result<()> {
+    let Some(observation) = hook.observation() else {
+        return Ok(());
+    };
+    let home = Home::find(&hook.wishes(wishes, &observation))?;
+    crate::spool::put_aside(&home, hook, Uuid::now_v7())
+}
+
+impl Engine {
+    fn observe(
+        &mut self,
+        observation: &Observation,
+        on_record: &dyn Fn(),
+    ) -> Result<Option<String>> {
+        let mut response = observation::respond(observation, &self.config.risks);
+        let Some(session) = self.session_of(observation)? else {
+            // A conversation without a word yet is no work to remember.
+            on_record();
+            let hears = agents::of(observation.agent).hears_at() == Hears::AtStart;
+            let says = response.tell != Tell::Nothing && hears;
+            return if says { self.notice(None) } else { Ok(None) };
+        };
+        let words = self.words(observation, &session, response.tell)?;
+        let looked = if response.look { self.look_for_changes(&session) } else { Ok(Vec::new()) };
+        if let (Some(Event::ToolUsed(used)), Ok(changed)) = (response.events.first_mut(), &looked) {
+            used.n_more_files = changed.len().saturating_sub(MANY_FILES) as u64;
+            used.files.extend(changed.iter().take(MANY_FILES).cloned());
+        }
+        let mut events = self.beginning(observation, session.id)?;
+        events.append(&mut response.events);
+        if !events.is_empty() {
+            self.record(session.id, events)?;
+        }
+        on_record();
+        if let Some(trigger) = response.save
+            && let Err(error) = self.save_for(&session, trigger, observation)
+        {
+            let why = crate::error::in_one_line(&error);
+            self.note(session.id, Level::Error, &format!("a hook could not save: {why}"))?;
+        }
+        Ok(words)
+    }
+
+    /// The session an observation belongs to; a new one for work that has just begun.
+    pub(crate) fn session_of(&mut self, observation: &Observation) -> Result<Option<Session>> {
+        let from_env = std::env::var("BIV_SESSION").ok().filter(|word| !word.is_empty());
+        if let Some(word) = from_env
+            && let Ok(session) = self.session(Some(&word))
+        {
+            return self.reopened(session).map(Some);
+        }
+        if let Some(known) =
+            self.journal.conversation(observation.agent, &observation.conversation)?
+            && let Some(session) = self.journal.session(known.session_id)?
+        {
+            return self.reopened(session).map(Some);
+        }
+        // The same process goes on with the same work, in a conversation of another name.
+        let is_continued = matches!(
+            observation.happening,
+            Happening::Started(Source::Clear | Source::Compact | Source::Fork | Source::Resume)
+        );
+        if is_continued
+            && let Some(process) = running::agent_process()
+            && let Some(before) = self.journal.conversation_of(&process)?
+            && before.started.agent == observation.agent
+            && let Some(session) = self.journal.session(before.session_id)?
+        {
+            return self.reopened(session).map(Some);
+        }
+        if is_continued || !is_work(&observation.happening) {
+            return Ok(None);
+        }
+        let waiting =
+            self.journal.session_in_waiting(&self.home.workspace_path(), observation.agent)?;
+        if let Some(session) = waiting {
+            return Ok(self.journal.session(session)?);
+        }
+        let task = match &observation.happening {
+            Happening::Prompted { prompt } => Some(Note::cut(prompt)),
+            _ => None,
+        };
+        let agent_type = Some(observation.agent.to_string());
+        let draft = SessionDraft { agent_type, task_description: task, ..SessionDraft::default() };
+        self.new_session(draft).map(Some)
+    }
+
+    /// Work that goes on is active again.
+    fn reopened(&mut self, session: Session) -> Result<Session> {
+        match session.status {
+            Status::Active => Ok(session),
+            _ => self.change_status(&session, Status::Active, None),
+        }
+    }
+
+    /// The fact that a conversation began, or goes on in another way, where this is news.
+    pub(crate) fn beginning(
+        &self,
+        observation: &Observation,
+        session: SessionId,
+    ) -> Result<Vec<Event>> {
+        let known = self.journal.conversation(observation.agent, &observation.conversation)?;
+        let known = known.filter(|it| it.session_id == session);
+        let source = match (&observation.happening, &known) {
+            (Happening::Started(source), _) => *source,
+            (_, None) => Source::Seen,
+            (_, Some(_)) => {
+                return Ok(self.moved(observation, known.as_ref()).into_iter().collect());
+            }
+        };
+        let before = known.map(|it| it.started);
+        let started = ConversationStarted {
+            agent: observation.agent,
+            conversation: observation.conversation.clone(),
+            source,
+            // On resume, an agent may first name a file that it does not write to.
+            transcript: observation
+                .transcript
+                .clone()
+                .or_else(|| before.as_ref().and_then(|it| it.transcript.clone())),
+            model: observation.model.clone().or_else(|| before.and_then(|it| it.model)),
+            cwd: observation.cwd.clone().unwrap_or_default(),
+            process: running::agent_process(),
+        };
+        Ok(vec![Event::ConversationStarted(Box::new(started))])
+    }
+
+    /// An agent may go on in another file, or only now say where its file is.
+    fn moved(
+        &self,
+        observation: &Observation,
+        known: Option<&bivouac_journal::agents::KnownConversation>,
+    ) -> Option<Event> {
+        let before = &known?.started;
+        let path = observation.transcript.as_ref()?;
+        if before.transcript.as_ref() == Some(path) || observation.subagent.is_some() {
+            return None;
+        }
+        let started = ConversationStarted {
+            transcript: Some(path.clone()),
+            source: Source::Seen,
+            ..before.clone()
+        };
+        Some(Event::ConversationStarted(Box::new(started)))
+    }
+
+    /// What the model is to hear now. Some agents only listen when they are asked something.
+    fn words(
+        &self,
+        observation: &Observation,
+        session: &Session,
+        tell: Tell,
+    ) -> Result<Option<String>> {
+        let agent = agents::of(observation.agent);
+        let tell = match (agent.hears_at(), &observation.happening) {
+            (Hears::AtPrompt, Happening::Prompted { .. }) => {
+                let known =
+                    self.journal.conversation(observation.agent, &observation.conversation)?;
+                match known {
+                    Some(known) => known.untold.map_or(Tell::Nothing, observation::tell),
+                    None => Tell::Notice,
+                }
+            }
+            (Hears::AtPrompt, _) => Tell::Nothing,
+            (Hears::AtStart, _) => tell,
+        };
+        // A new conversation that someone started for this session begins where the last one was.
+        let is_joined = std::env::var_os("BIV_SESSION").is_some_and(|word| !word.is_empty());
+        match tell {
+            Tell::Nothing => Ok(None),
+            Tell::Notice if is_joined => self.briefing(session).map(Some),
+            Tell::Notice => self.notice(Some(session.id)),
+            Tell::Briefing => self.briefing(session).map(Some),
+        }
+    }
+
+    /// Files that changed since the last checkpoint and were not told of by an earlier tool.
+    fn look_for_changes(&self, session: &Session) -> Result<Vec<String>> {
+        if self.is_long_scan() {
+            return Ok(Vec::new());
+        }
+        let Some(last) = self.journal.last_checkpoint(session.id)? else {
+            return Ok(Vec::new());
+        };
+        self.changed_since(&last.taken.checkpoint.tree)
+    }
+
+    fn is_long_scan(&self) -> bool {
+        let cache = fs::metadata(self.home.stat_cache());
+        cache.map_or(true, |meta| meta.len() > LONG_SCAN_BYTES)
+    }
+
+    /// Saves now, or has it done by a process of its own where that would hold the agent up. Before a risk
+    /// the agent has to wait.
+    fn save_for(
+        &mut self,
+        session: &Session,
+        trigger: Trigger,
+        observation: &Observation,
+    ) -> Result<()> {
+        let must_wait = trigger == Trigger::Risk;
+        if self.is_long_scan() && !must_wait && std::env::var_os("BIV_HOOK_WAITS").is_none() {
+            return self.save_detached(session, trigger);
+        }
+        let mut request = SaveRequest::new(trigger);
+        request.awaited = match &observation.happening {
+            Happening::TurnEnded { message: Some(words) } => Awaited::Words(words.clone()),
+            Happening::TurnEnded { message: None } | Happening::Ended { .. } => Awaited::TurnEnd,
+            _ => Awaited::Nothing,
+        };
+        self.save(Some(&session.id.to_string()), request)?;
+        Ok(())
+    }
+
+    fn save_detached(&self, session: &Session, trigger: Trigger) -> Result<()> {
+        let own = std::env::current_exe().map_err(Error::io("biv"))?;
+        let words = [
+            "--root".into(),
+            self.home.workspace.clone().into_os_string(),
+            "--store".into(),
+            self.home.store.clone().into_os_string(),
+            "checkpoint".into(),
+            "create".into(),
+            session.id.to_string().into(),
+            "--trigger".into(),
+            trigger.as_str().to_lowercase().into(),
+        ];
+        Ok(Program::new(&own.to_string_lossy()).args(words).start_detached()?)
+    }
+}
+
+/// Is something being done that is worth a session?
+fn is_work(happening: &Happening) -> bool {
+    matches!(
+        happening,
+        Happening::Prompted { .. }
+            | Happening::ToolStarting(_)
+            | Happening::ToolDone { .. }
+            | Happening::TurnEnded { .. }
+            | Happening::TurnFailed { .. }
+            | Happening::TaskChanged(_)
+    )
+}

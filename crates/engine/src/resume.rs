@@ -1,0 +1,281 @@
+//! Going on with a session in its agent: which checkpoint, what drifted, what it costs, and the command.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use bivouac_capture::agents::restore::Launch;
+use bivouac_capture::agents::restore::{Kept, Order};
+use bivouac_capture::agents::{self, Agent};
+use bivouac_capture::process::{self, Program};
+use bivouac_capture::running;
+use bivouac_core::agent::AgentKind;
+use bivouac_core::budget;
+use bivouac_core::checkpoint::Checkpoint;
+use bivouac_core::conversation::ConversationSummary;
+use bivouac_core::event::Level;
+use bivouac_core::id::SessionId;
+use bivouac_core::session::Session;
+use bivouac_journal::query::KeptCheckpoint;
+
+use crate::converse::{About, of_checkpoint};
+use crate::home::home_folder;
+use crate::{Engine, Error, Result};
+
+/// How a session is gone on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The conversation itself, under a new id.
+    Native,
+    /// A new conversation that starts from the briefing.
+    Brief,
+}
+
+/// What there is to know before an agent is started.
+#[derive(Debug)]
+pub struct ResumePlan {
+    pub session: Session,
+    pub agent: AgentKind,
+    pub checkpoint: Option<KeptCheckpoint>,
+    pub mode: Mode,
+    pub drift: Drift,
+    /// Tokens the model reads first, where it is known.
+    pub native_tokens: Option<u64>,
+    pub brief_tokens: u64,
+    /// What the agent's file lost at its torn end, in words.
+    pub loss: Option<String>,
+    /// Commands the agent was running when it went, and the processes that still run them.
+    pub orphans: Vec<(String, Vec<u32>)>,
+    conversation: Option<(ConversationSummary, About)>,
+}
+
+/// What is not as it was at the checkpoint.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Drift {
+    pub branch: Option<(String, String)>,
+    pub head: Option<(String, String)>,
+    pub n_commits_since: Option<u64>,
+    pub changed: Vec<String>,
+}
+
+impl Engine {
+    /// Plans to go on with a session, from a checkpoint of it or from the newest that holds a conversation.
+    pub fn plan_resume(
+        &self,
+        session: &Session,
+        from: Option<KeptCheckpoint>,
+        mode: Option<Mode>,
+    ) -> Result<ResumePlan> {
+        let checkpoint = match from {
+            Some(kept) => Some(kept),
+            None => self
+                .journal
+                .last_conversation(session.id)?
+                .or(self.journal.last_checkpoint(session.id)?),
+        };
+        let summary = checkpoint.as_ref().map(|it| of_checkpoint(&it.taken.checkpoint)).transpose();
+        let summary = match (summary, mode) {
+            (Ok(summary), _) => summary.cloned(),
+            (Err(error), Some(Mode::Native)) => return Err(error),
+            (Err(_), _) => None,
+        };
+        let about = summary.as_ref().map(|it| self.conversation_about(it)).transpose()?;
+        let agent = match (&summary, session.agent_type.parse()) {
+            (Some(summary), _) => summary.agent,
+            (None, Ok(agent)) => agent,
+            (None, Err(_)) => AgentKind::ClaudeCode,
+        };
+        let default = if summary.is_some() { Mode::Native } else { Mode::Brief };
+        let main = about.as_ref().map(About::main);
+        let open_calls = main.as_ref().map(|it| it.open_calls.clone()).unwrap_or_default();
+        let commands = open_calls.into_iter().filter_map(|call| call.command);
+        let workspace = self.home.workspace.clone();
+        Ok(ResumePlan {
+            session: session.clone(),
+            agent,
+            mode: mode.unwrap_or(default),
+            drift: checkpoint.as_ref().map(|it| self.drift(it)).transpose()?.unwrap_or_default(),
+            native_tokens: main.as_ref().map(|it| it.context_tokens),
+            brief_tokens: budget::tokens(&self.briefing(session)?) as u64,
+            loss: about.as_ref().and_then(loss),
+            orphans: commands
+                .map(|it| {
+                    let running = running::running(&it, &workspace);
+                    (it, running)
+                })
+                .collect(),
+            conversation: summary.zip(about),
+            checkpoint,
+        })
+    }
+
+    fn drift(&self, kept: &KeptCheckpoint) -> Result<Drift> {
+        let (then, now) =
+            (self.git_facts(kept)?.unwrap_or_default(), self.git_now().unwrap_or_default());
+        let word = |it: &Option<String>| it.clone().unwrap_or_else(|| "none".to_owned());
+        let short = |it: &Option<String>| word(it).chars().take(8).collect::<String>();
+        let heads = then.head.as_deref().zip(now.head.as_deref()).filter(|(then, now)| then != now);
+        Ok(Drift {
+            branch: (then.branch != now.branch).then(|| (word(&then.branch), word(&now.branch))),
+            head: (then.head != now.head).then(|| (short(&then.head), short(&now.head))),
+            n_commits_since: heads.and_then(|(then, now)| self.commits_between(then, now)),
+            changed: self.changed_since(&kept.taken.checkpoint.tree)?,
+        })
+    }
+
+    /// The agent of a session that still runs.
+    pub(crate) fn twin(&self, session: &Session) -> Result<Option<(AgentKind, u32)>> {
+        let conversations = self.journal.conversations(session.id)?;
+        let live = conversations.iter().filter(|it| !it.has_ended).find_map(|it| {
+            let process =
+                it.started.process.as_ref().filter(|process| running::is_running(process))?;
+            Some((it.started.agent, process.pid))
+        });
+        Ok(live)
+    }
+
+    /// Refuses while the session's agent runs.
+    pub fn check_alone(&self, session: &Session) -> Result<()> {
+        match self.twin(session)? {
+            Some((agent, pid)) => {
+                Err(Error::Twin { agent: agent.title(), handle: session.handle.clone(), pid })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Prepares what the agent needs, and answers how to start it in `folder`.
+    pub fn prepare_resume(
+        &mut self,
+        plan: &ResumePlan,
+        folder: &Path,
+        extra: &[String],
+    ) -> Result<Launch> {
+        let agent = agents::of(plan.agent);
+        let launch = match (&plan.conversation, plan.mode) {
+            (Some((summary, about)), Mode::Native) => {
+                self.give_back(agent, summary, about, (folder, extra))?
+            }
+            _ => agent.start(extra),
+        };
+        let from =
+            plan.checkpoint.as_ref().map(|it| format!(" from {}", it.taken.checkpoint.handle));
+        let line = format!("resumed in {}{}", plan.agent.title(), from.unwrap_or_default());
+        self.note(plan.session.id, Level::Info, &line)?;
+        Ok(launch)
+    }
+
+    fn give_back(
+        &self,
+        agent: &dyn Agent,
+        summary: &ConversationSummary,
+        about: &About,
+        (folder, extra): (&Path, &[String]),
+    ) -> Result<Launch> {
+        let place = self.home.restored().join(self.clock.new_id().to_string());
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&place)
+            .map_err(Error::io(&place))?;
+        let laid_out = place.join("kept");
+        self.lay_out(summary, &laid_out)?;
+        let kept = Kept {
+            id: about.id.clone(),
+            folder: laid_out.clone(),
+            parts: about.parts.clone(),
+            workspace: about.workspace.clone(),
+        };
+        let now = self.clock.now();
+        let order = Order {
+            home: home_folder().unwrap_or_default(),
+            workspace: folder.to_string_lossy().into_owned(),
+            new_id: self.clock.new_id().to_string(),
+            now: now.jiff().strftime("%Y-%m-%dT%H-%M-%S").to_string(),
+            scratch: place,
+            extra: extra.to_vec(),
+        };
+        let launch = agent.restore(&kept, &order)?;
+        fs::remove_dir_all(&laid_out).map_err(Error::io(&laid_out))?;
+        Ok(launch)
+    }
+}
+
+/// Becomes the agent, as part of a session. Comes back only if that fails.
+pub fn start(launch: &Launch, folder: &Path, session: SessionId) -> Error {
+    let environment = [("BIV_SESSION", session.to_string())];
+    match process::become_program(launch, folder, &environment) {
+        Err(error) => error.into(),
+        Ok(never) => match never {},
+    }
+}
+
+/// Is the agent there, and new enough for a conversation to come back?
+pub fn check_agent(kind: AgentKind, mode: Mode) -> Result<()> {
+    let agent = agents::of(kind);
+    let program = agent.program();
+    let answer = Program::new(program).args(["--version"]).within(Duration::from_secs(20)).output();
+    let Ok(answer) = answer else {
+        return Err(Error::NoAgent { program });
+    };
+    let text = String::from_utf8_lossy(&answer);
+    let Some(found) = version_in(&text) else {
+        return Ok(());
+    };
+    let oldest = agent.oldest();
+    if mode == Mode::Native && found < oldest {
+        let words = |version: [u32; 3]| version.map(|number| number.to_string()).join(".");
+        return Err(Error::OldAgent { program, found: words(found), oldest: words(oldest) });
+    }
+    Ok(())
+}
+
+fn version_in(text: &str) -> Option<[u32; 3]> {
+    let words = text.split(|letter: char| !letter.is_ascii_digit() && letter != '.');
+    words
+        .filter_map(|word| {
+            let mut numbers = word.split('.').map(str::parse);
+            let (one, two, three) =
+                (numbers.next()?.ok()?, numbers.next()?.ok()?, numbers.next()?.ok()?);
+            Some([one, two, three])
+        })
+        .next()
+}
+
+/// What is missing at the end of the agent's file.
+fn loss(about: &About) -> Option<String> {
+    let main = about.main();
+    let unwritten = about
+        .unwritten
+        .as_ref()
+        .map(|_| "the agent's last message had not reached its file".to_owned());
+    let torn = (main.torn_bytes > 0)
+        .then(|| format!("its last record was torn: {} bytes were left out", main.torn_bytes));
+    let bad = (main.n_bad > 0).then(|| format!("{} of its records could not be read", main.n_bad));
+    torn.or(unwritten).or(bad)
+}
+
+/// Where a session's files go when it is gone on with elsewhere.
+pub fn workspace_of(plan: &ResumePlan, fallback: &Path) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    let own = PathBuf::from(std::ffi::OsStr::from_bytes(plan.session.workspace.as_bytes()));
+    if own.is_dir() { own } else { fallback.to_owned() }
+}
+
+/// The checkpoint a plan starts from.
+pub fn checkpoint_of(plan: &ResumePlan) -> Option<&Checkpoint> {
+    plan.checkpoint.as_ref().map(|kept| &kept.taken.checkpoint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version_in;
+
+    #[test]
+    fn versions_are_found_in_what_programs_say() {
+        assert_eq!(version_in("2.1.325 (Claude Code)"), Some([2, 1, 325]));
+        assert_eq!(version_in("codex-cli 0.166.0\n"), Some([0, 166, 0]));
+        assert_eq!(version_in("no version"), None);
+    }
+}

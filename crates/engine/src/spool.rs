@@ -1,0 +1,123 @@
+//! What a hook could not record in time waits here, whole and hashed, and is taken in by the next command,
+//! once.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use bivouac_core::agent::AgentKind;
+use bivouac_core::event::Event;
+use bivouac_core::id::EventId;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::home::Home;
+use crate::observe::Hook;
+use crate::{Engine, Error, Result};
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Spooled {
+    id: Uuid,
+    agent: AgentKind,
+    event: String,
+    input: String,
+}
+
+/// Writes a hook's input down, durably.
+pub(crate) fn put_aside(home: &Home, hook: &Hook, id: Uuid) -> Result<()> {
+    let folder = home.spool();
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)
+        .map_err(Error::io(&folder))?;
+    let spooled =
+        Spooled { id, agent: hook.agent, event: hook.event.clone(), input: hook.input.clone() };
+    let bytes = crate::save::to_json(&spooled);
+    let path = folder.join(format!("{id}-{}.hook", hash(&bytes)));
+    let part = path.with_extension("part");
+    let write = || {
+        let mut file = fs::File::options().write(true).create_new(true).mode(0o600).open(&part)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        fs::rename(&part, &path)?;
+        fs::File::open(&folder)?.sync_all()
+    };
+    write().map_err(Error::io(&part))
+}
+
+impl Engine {
+    /// Takes in what hooks had to put aside. One that makes no sense is kept with the damaged files.
+    pub(crate) fn take_in_spool(&mut self) -> Result<()> {
+        let mut paths: Vec<PathBuf> = match fs::read_dir(self.home.spool()) {
+            Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+            Err(_) => return Ok(()),
+        };
+        paths.retain(|path| path.extension().is_some_and(|it| it == "hook"));
+        paths.sort();
+        for path in paths {
+            match read(&path) {
+                Some(spooled) => {
+                    let hook =
+                        Hook { agent: spooled.agent, event: spooled.event, input: spooled.input };
+                    self.take_in(&hook, spooled.id)?;
+                    fs::remove_file(&path).map_err(Error::io(&path))?;
+                }
+                None => {
+                    let aside = self.home.damaged()?.join(path.file_name().unwrap_or_default());
+                    fs::rename(&path, aside).map_err(Error::io(&path))?;
+                    self.notices.push("a damaged note of a hook was set aside".to_owned());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, hook: &Hook, id: Uuid) -> Result<()> {
+        let Some(observation) = hook.observation() else {
+            return Ok(());
+        };
+        let response = bivouac_core::observation::respond(&observation, &self.config.risks);
+        if response.events.is_empty() {
+            return Ok(());
+        }
+        if let Some(session) = self.session_of(&observation)? {
+            let mut events = self.beginning(&observation, session.id)?;
+            events.extend(response.events);
+            self.record_once(session.id, events, id)?;
+        }
+        Ok(())
+    }
+
+    /// Records events under ids that follow from `id`: a second time, nothing happens.
+    fn record_once(
+        &mut self,
+        session: bivouac_core::id::SessionId,
+        events: Vec<Event>,
+        id: Uuid,
+    ) -> Result<()> {
+        let number = |n: usize| EventId::new(Uuid::from_u128(id.as_u128() ^ (n as u128)));
+        if self.journal.has_event(number(0))? {
+            return Ok(());
+        }
+        let events = events.into_iter().enumerate();
+        let events = events.map(|(n, event)| bivouac_journal::append::NewEvent {
+            id: number(n),
+            session_id: session,
+            event,
+        });
+        self.journal.append(self.clock.now(), events.collect(), &[])?;
+        Ok(())
+    }
+}
+
+fn read(path: &Path) -> Option<Spooled> {
+    let bytes = fs::read(path).ok()?;
+    let name = path.file_stem()?.to_str()?;
+    name.ends_with(&hash(&bytes)).then(|| serde_json::from_slice(&bytes).ok())?
+}
+
+fn hash(bytes: &[u8]) -> String {
+    bivouac_core::id::ObjectId::of(bytes).to_string().chars().take(16).collect()
+}

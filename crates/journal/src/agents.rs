@@ -1,0 +1,290 @@
+//! What agents did, in tables: which conversations a session has, its tasks, what waits for a person.
+
+use bivouac_core::agent::{AgentKind, ConversationStarted, ProcessId, Source};
+use bivouac_core::briefing::{Said, Who};
+use bivouac_core::conversation::NativeId;
+use bivouac_core::event::{Event, Level};
+use bivouac_core::id::{EventId, SessionId};
+use bivouac_core::task::{Task, TaskChanged, TaskStatus};
+use bivouac_core::text::Note;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::projection::Writer;
+use crate::query::{CHECKPOINT_COLUMNS, KeptCheckpoint, read_checkpoint};
+use crate::stored::{StoredEvent, parse};
+use crate::{Error, Journal, Result};
+
+/// A conversation as the journal knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownConversation {
+    pub session_id: SessionId,
+    pub started: ConversationStarted,
+    /// What the model has not been told yet.
+    pub untold: Option<Source>,
+    pub has_ended: bool,
+}
+
+pub(crate) fn apply(connection: &Connection, stored: &StoredEvent, event: &Event) -> Result<()> {
+    let it = Book { connection, stored };
+    match event {
+        Event::ConversationStarted(started) => it.start(started),
+        Event::ConversationEnded(ended) => {
+            it.set("ended_at", Some(&stored.recorded_at.to_string()), &ended.conversation)?;
+            let reason = ended.reason.as_deref().map(|why| format!(" ({why})")).unwrap_or_default();
+            it.log(Level::Info, &format!("conversation ended{reason}"))
+        }
+        Event::ConversationCompacted(compacted) => {
+            it.set("untold", Some(&word(Source::Compact)), &compacted.conversation)?;
+            it.log(Level::Info, "conversation compacted")
+        }
+        Event::ConversationRewound(rewound) => it.log(
+            Level::Info,
+            &format!(
+                "conversation went back from turn {} to {}",
+                rewound.n_turns_before, rewound.n_turns_after
+            ),
+        ),
+        Event::PromptGiven(prompt) => {
+            it.set("untold", None, &prompt.conversation)?;
+            it.forget_approvals(None)
+        }
+        Event::TurnEnded(turn) => {
+            it.forget_approvals(None)?;
+            match &turn.error {
+                Some(error) => {
+                    it.log(Level::Warning, &format!("the turn failed: {}", error.headline()))
+                }
+                None => Ok(()),
+            }
+        }
+        Event::ToolUsed(used) => it.forget_approvals(Some(&used.tool)),
+        Event::SubagentStarted(subagent) => {
+            let role = subagent.role.as_deref().unwrap_or("sub-agent");
+            it.log(Level::Info, &format!("{role} {} started", subagent.subagent))
+        }
+        Event::SubagentStopped(subagent) => {
+            it.log(Level::Info, &format!("sub-agent {} stopped", subagent.subagent))
+        }
+        Event::ApprovalAsked(asked) => {
+            let sql =
+                "INSERT INTO approvals (sequence, session_id, tool, what) VALUES (?, ?, ?, ?)";
+            let what = asked.what.as_ref().map(Note::as_str);
+            connection.prepare_cached(sql)?.execute(params![
+                stored.sequence,
+                stored.session_id.to_string(),
+                asked.tool,
+                what
+            ])?;
+            Ok(())
+        }
+        Event::TaskChanged(change) => it.change_task(change),
+        _ => Ok(()),
+    }
+}
+
+struct Book<'b> {
+    connection: &'b Connection,
+    stored: &'b StoredEvent,
+}
+
+impl Book<'_> {
+    fn log(&self, level: Level, message: &str) -> Result<()> {
+        Writer { connection: self.connection, stored: self.stored }.log(level, message)
+    }
+
+    fn start(&self, started: &ConversationStarted) -> Result<()> {
+        let sql = "INSERT INTO conversations (agent, id, session_id, data, pid, untold, sequence)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                   ON CONFLICT (agent, id) DO UPDATE SET session_id = ?3, data = ?4, pid = ?5, untold = ?6,
+                       ended_at = NULL, sequence = ?7";
+        self.connection.prepare_cached(sql)?.execute(params![
+            started.agent.as_str(),
+            started.conversation.as_str(),
+            self.stored.session_id.to_string(),
+            self.stored.data,
+            started.process.as_ref().map(|process| process.pid),
+            word(started.source),
+            self.stored.sequence,
+        ])?;
+        let agent = started.agent.title();
+        self.log(
+            Level::Info,
+            &format!("{agent} conversation {} ({})", started.conversation, word(started.source)),
+        )
+    }
+
+    fn set(
+        &self,
+        column: &'static str,
+        value: Option<&str>,
+        conversation: &NativeId,
+    ) -> Result<()> {
+        let sql = format!("UPDATE conversations SET {column} = ? WHERE session_id = ? AND id = ?");
+        self.connection.prepare_cached(&sql)?.execute(params![
+            value,
+            self.stored.session_id.to_string(),
+            conversation.as_str()
+        ])?;
+        Ok(())
+    }
+
+    /// A tool that ran was allowed to; a turn that ended waits for nothing.
+    fn forget_approvals(&self, tool: Option<&str>) -> Result<()> {
+        let sql = "DELETE FROM approvals WHERE session_id = ?1 AND (?2 IS NULL OR tool = ?2)";
+        self.connection
+            .prepare_cached(sql)?
+            .execute(params![self.stored.session_id.to_string(), tool])?;
+        Ok(())
+    }
+
+    fn change_task(&self, change: &TaskChanged) -> Result<()> {
+        let sql = "INSERT INTO tasks (session_id, key, subject, status, sequence)
+                   VALUES (?1, ?2, ?3, coalesce(?4, 'pending'), ?5)
+                   ON CONFLICT (session_id, key) DO UPDATE SET subject = coalesce(?3, subject),
+                       status = coalesce(?4, status)";
+        self.connection.prepare_cached(sql)?.execute(params![
+            self.stored.session_id.to_string(),
+            change.task,
+            change.subject.as_ref().map(Note::as_str),
+            change.status.map(TaskStatus::as_str),
+            self.stored.sequence,
+        ])?;
+        Ok(())
+    }
+}
+
+impl Journal {
+    pub fn conversation(
+        &self,
+        agent: AgentKind,
+        id: &NativeId,
+    ) -> Result<Option<KnownConversation>> {
+        let sql = format!("SELECT {COLUMNS} FROM conversations WHERE agent = ? AND id = ?");
+        Ok(self.rows(&sql, [agent.as_str(), id.as_str()], read_conversation)?.pop())
+    }
+
+    /// A session's conversations, oldest first.
+    pub fn conversations(&self, session: SessionId) -> Result<Vec<KnownConversation>> {
+        let sql =
+            format!("SELECT {COLUMNS} FROM conversations WHERE session_id = ? ORDER BY sequence");
+        self.rows(&sql, [session.to_string()], read_conversation)
+    }
+
+    /// The newest conversation that a process had.
+    pub fn conversation_of(&self, process: &ProcessId) -> Result<Option<KnownConversation>> {
+        let sql =
+            format!("SELECT {COLUMNS} FROM conversations WHERE pid = ? ORDER BY sequence DESC");
+        let found = self.rows(&sql, [process.pid], read_conversation)?;
+        Ok(found.into_iter().find(|it| it.started.process.as_ref() == Some(process)))
+    }
+
+    pub fn has_event(&self, id: EventId) -> Result<bool> {
+        let mut statement = self.connection.prepare_cached("SELECT 1 FROM events WHERE id = ?")?;
+        Ok(statement.exists([id.to_string()])?)
+    }
+
+    /// The newest checkpoint of a session that holds a conversation.
+    pub fn last_conversation(&self, session: SessionId) -> Result<Option<KeptCheckpoint>> {
+        let sql = format!(
+            "SELECT {CHECKPOINT_COLUMNS} FROM session_checkpoints WHERE session_id = ?
+             AND json_extract(checkpoint_data, '$.checkpoint.conversation') IS NOT NULL
+             ORDER BY sequence DESC LIMIT 1"
+        );
+        Ok(self.rows(&sql, [session.to_string()], read_checkpoint)?.pop())
+    }
+
+    /// A session's tasks in the order they came up.
+    pub fn tasks(&self, session: SessionId) -> Result<Vec<Task>> {
+        let sql =
+            "SELECT key, subject, status FROM tasks WHERE session_id = ? ORDER BY sequence, key";
+        self.rows(sql, [session.to_string()], |row| {
+            let status: String = row.get(2)?;
+            let status = TaskStatus::from_word(&status.replace(' ', "_"));
+            Ok(Task {
+                key: row.get(0)?,
+                subject: row.get::<_, Option<String>>(1)?.map(|text| Note::cut(&text)),
+                status: status.unwrap_or(TaskStatus::Pending),
+            })
+        })
+    }
+
+    /// What a session's agent waits for a person's leave for.
+    pub fn approvals(&self, session: SessionId) -> Result<Vec<String>> {
+        let sql = "SELECT tool, what FROM approvals WHERE session_id = ? ORDER BY sequence";
+        self.rows(sql, [session.to_string()], |row| {
+            let (tool, what): (String, Option<String>) = (row.get(0)?, row.get(1)?);
+            Ok(what.map_or_else(|| tool.clone(), |what| format!("{tool}: {what}")))
+        })
+    }
+
+    /// The newest words of a session, oldest first, and why its last turn ended when it ended badly.
+    pub fn last_words(&self, session: SessionId, most: u32) -> Result<(Vec<Said>, Option<Note>)> {
+        let sql = "SELECT kind, data FROM events WHERE session_id = ? AND kind IN ('prompt.given', 'turn.ended')
+                   ORDER BY session_sequence DESC LIMIT ?";
+        let mut said = Vec::new();
+        let mut trouble = None;
+        let events = self.rows(sql, params![session.to_string(), most], |row| {
+            let (kind, data): (String, String) = (row.get(0)?, row.get(1)?);
+            Ok(Event::parse(&kind, &data).ok())
+        })?;
+        for (place, event) in events.into_iter().flatten().enumerate() {
+            match event {
+                Event::PromptGiven(given) => {
+                    said.push(Said { who: Who::Person, words: given.prompt });
+                }
+                Event::TurnEnded(turn) => {
+                    if place == 0 {
+                        trouble = turn.error;
+                    }
+                    said.extend(turn.message.map(|words| Said { who: Who::Agent, words }));
+                }
+                _ => {}
+            }
+        }
+        said.reverse();
+        Ok((said, trouble))
+    }
+
+    /// The newest session of an agent that has no conversation yet: someone opened it for what comes now.
+    pub fn session_in_waiting(
+        &self,
+        workspace: &bivouac_core::path::WorkspacePath,
+        agent: AgentKind,
+    ) -> Result<Option<SessionId>> {
+        let sql =
+            "SELECT id FROM sessions WHERE workspace = ? AND agent_type = ? AND status = 'active'
+                   AND NOT EXISTS (SELECT 1 FROM conversations WHERE session_id = sessions.id)
+                   ORDER BY sequence DESC LIMIT 1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let workspace = crate::projection::workspace_value(workspace);
+        let found: Option<String> =
+            statement.query_row(params![workspace, agent.as_str()], |row| row.get(0)).optional()?;
+        found.map(|id| id.parse().map_err(|_| bad_row("its id is no id"))).transpose()
+    }
+}
+
+const COLUMNS: &str = "session_id, data, untold, ended_at IS NOT NULL";
+
+fn read_conversation(row: &Row<'_>) -> Result<KnownConversation> {
+    let data: String = row.get(1)?;
+    let started = serde_json::from_str(&data).map_err(|error| bad_row(&error.to_string()))?;
+    let untold: Option<String> = row.get(2)?;
+    let untold = untold.and_then(|word| serde_json::from_value(word.into()).ok());
+    Ok(KnownConversation {
+        session_id: parse(row, 0, "conversations")?,
+        started,
+        untold,
+        has_ended: row.get(3)?,
+    })
+}
+
+fn bad_row(what: &str) -> Error {
+    Error::BadRow { table: "conversations", what: what.to_owned() }
+}
+
+fn word(source: Source) -> String {
+    serde_json::to_value(source)
+        .ok()
+        .and_then(|it| it.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
