@@ -28,17 +28,39 @@ fn step(name: &str, act: impl FnOnce() -> Result<()>) -> Result<()> {
 
 /// nextest shows slow tests and runs each in a process of its own; without it, cargo does.
 fn tests() -> Result<()> {
-    match is_installed("cargo-nextest") {
-        true => show(&mut cargo(&["nextest", "run", "--workspace", "--no-fail-fast"])),
-        false => show(&mut cargo(&[
-            "test",
-            "--workspace",
-            "--lib",
-            "--bins",
-            "--tests",
-            "--no-fail-fast",
-        ])),
+    let mut tests = match is_installed("cargo-nextest") {
+        true => cargo(&["nextest", "run", "--workspace", "--no-fail-fast"]),
+        false => cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]),
+    };
+    match agents()? {
+        Some(folder) => show(tests.env("BIV_AGENTS", folder)),
+        None => show(&mut tests),
     }
+}
+
+/// The released agents, at the versions the tests are written for. `None` where they cannot be had.
+fn agents() -> Result<Option<PathBuf>> {
+    for needed in ["npm", "node", "python3"] {
+        if !is_installed(needed) {
+            println!("left out: the tests with the released agents, as there is no {needed}");
+            return Ok(None);
+        }
+    }
+    let folder = root().join("target/agents");
+    let wanted = std::fs::read_to_string(root().join("crates/app/tests/agents/package.json"))?;
+    let installed = std::fs::read_to_string(folder.join("installed.json")).unwrap_or_default();
+    if installed != wanted {
+        println!("installing the released agents into target/agents");
+        std::fs::create_dir_all(&folder)?;
+        std::fs::write(folder.join("package.json"), &wanted)?;
+        let args = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"];
+        if let Err(error) = show(command("npm").args(args).current_dir(&folder)) {
+            println!("left out: the tests with the released agents ({error})");
+            return Ok(None);
+        }
+        std::fs::write(folder.join("installed.json"), &wanted)?;
+    }
+    Ok(Some(folder))
 }
 
 fn deny() -> Result<()> {

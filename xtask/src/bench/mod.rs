@@ -1,6 +1,7 @@
 //! Bivouac beside what people would use instead: the same files, the same edits, one run, in turns.
 //! Machines are noisy, so what counts is the ratio within a row.
 
+mod hooks;
 mod measure;
 mod peers;
 mod table;
@@ -34,6 +35,9 @@ pub(crate) struct BenchArgs {
     /// Also: disk use after 100 checkpoints, the thousandth checkpoint, start-up, a 2 GB file
     #[arg(long)]
     more: bool,
+    /// Only: how long agents wait for hooks
+    #[arg(long)]
+    hooks: bool,
     /// Put the table into README.md
     #[arg(long)]
     readme: bool,
@@ -43,6 +47,14 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     show(&mut cargo(&["build", "--release", "--quiet", "--package", "bivouac"]))?;
     let biv = root().join("target/release/biv");
     let folder = tempfile::Builder::new().prefix("biv-bench-").tempdir()?;
+    if args.hooks {
+        let table = hooks::run(folder.path(), &biv)?;
+        println!("\n{table}");
+        if args.readme {
+            table::put_into_readme(&root().join("README.md"), &table, "hooks")?;
+        }
+        return Ok(());
+    }
     println!("making {} files", args.files);
     let source = folder.path().join("source");
     let made = Workspace::make(&source, args.files)?;
@@ -55,7 +67,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     let table = table::render(&rows, made, args);
     println!("\n{table}");
     if args.readme {
-        table::put_into_readme(&root().join("README.md"), &table, args.files)?;
+        table::put_into_readme(&root().join("README.md"), &table, &args.files.to_string())?;
     }
     Ok(())
 }

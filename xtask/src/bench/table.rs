@@ -87,9 +87,9 @@ fn grouped(number: u64) -> String {
 }
 
 /// Replaces what stands between the marks for this number of files.
-pub(super) fn put_into_readme(readme: &Path, table: &str, n_files: usize) -> Result<()> {
+pub(super) fn put_into_readme(readme: &Path, table: &str, mark: &str) -> Result<()> {
     let text = std::fs::read_to_string(readme)?;
-    let (start, end) = (format!("<!-- bench {n_files} -->\n"), "<!-- end -->".to_owned());
+    let (start, end) = (format!("<!-- bench {mark} -->\n"), "<!-- end -->".to_owned());
     let from =
         text.find(&start).ok_or_else(|| format!("README.md has no mark `{}`", start.trim()))?
             + start.len();
