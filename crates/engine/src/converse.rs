@@ -31,6 +31,9 @@ pub struct About {
     pub agent: AgentKind,
     pub id: NativeId,
     pub workspace: String,
+    /// Where the agent kept its main file. In another one, reading begins anew.
+    #[serde(default)]
+    pub transcript: Option<PathBuf>,
     /// The files beside it, the main one first.
     pub parts: Vec<String>,
     pub readings: BTreeMap<String, Reading>,
@@ -88,11 +91,13 @@ impl Engine {
         let started = current.started;
         let before = parent.and_then(|parent| parent.conversation.clone());
         let before = before.filter(|it| it.agent == started.agent && it.id == started.conversation);
+        let transcript = started.transcript.map(PathBuf::from);
         let known = before.as_ref().and_then(|it| self.known(objects, &it.tree).ok());
+        let known = known.filter(|(about, _)| about.transcript == transcript);
         let agent = agents::of(started.agent);
         let conversation = reading::Conversation {
             id: started.conversation.clone(),
-            transcript: started.transcript.map(PathBuf::from),
+            transcript: transcript.clone(),
             cwd: started.cwd.into(),
             home: home_folder().unwrap_or_default(),
         };
@@ -112,6 +117,7 @@ impl Engine {
             agent: started.agent,
             id: started.conversation,
             workspace: self.home.workspace.to_string_lossy().into_owned(),
+            transcript,
             parts: parts.iter().map(|part| part.name.clone()).collect(),
             readings: known.as_ref().map(|(about, _)| about.readings.clone()).unwrap_or_default(),
             unwritten,

@@ -8,6 +8,7 @@ use bivouac_core::id::{ObjectId, SessionId};
 use bivouac_core::operation::History;
 use bivouac_core::path::RelPath;
 use bivouac_core::session::Session;
+use bivouac_core::task::Task;
 use bivouac_journal::query::{CheckpointFilter, KeptCheckpoint, LogLine, SessionFilter};
 use bivouac_snapshot::diff::{Filter, Trees, diff};
 use bivouac_snapshot::path_set::PathSet;
@@ -26,6 +27,9 @@ pub struct StatusReport {
     pub changes: Changes,
     pub coverage: Coverage,
     pub history: History,
+    pub tasks: Vec<Task>,
+    /// What an agent waits for a person's leave for.
+    pub approvals: Vec<String>,
     /// The newest failures and skipped checkpoints.
     pub troubles: Vec<LogLine>,
 }
@@ -76,7 +80,10 @@ impl Engine {
             }
             None => Changes { n_new: look.coverage.n_files, ..Changes::default() },
         };
+        let id = session.as_ref().map(|session| session.id);
         Ok(StatusReport {
+            tasks: id.map(|id| self.journal.tasks(id)).transpose()?.unwrap_or_default(),
+            approvals: id.map(|id| self.journal.approvals(id)).transpose()?.unwrap_or_default(),
             session,
             n_checkpoints: n_checkpoints.unwrap_or(0),
             last,

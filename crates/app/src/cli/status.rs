@@ -1,7 +1,9 @@
 //! `biv status`: how things stand here.
 
+use bivouac_core::briefing::progress;
 use bivouac_core::checkpoint::Coverage;
-use bivouac_core::text::count;
+use bivouac_core::redact::redact;
+use bivouac_core::text::{count, printable};
 use bivouac_core::time::in_words;
 use bivouac_engine::Engine;
 use owo_colors::OwoColorize;
@@ -42,6 +44,13 @@ pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
         changes.n_new, changes.n_modified, changes.n_deleted
     ))?;
     ui.say(format_args!("Coverage   {}", coverage_line(&report.coverage)))?;
+    if !report.tasks.is_empty() {
+        ui.say(format_args!("Tasks      {}", progress(&report.tasks)))?;
+    }
+    for approval in &report.approvals {
+        let line = redact(approval.lines().next().unwrap_or_default());
+        ui.say(format_args!("Waiting    for your leave: {}", printable(&line)))?;
+    }
     if report.history.undo.is_some() {
         ui.say("Undo       `biv undo` takes back the last rollback")?;
     }
@@ -64,6 +73,8 @@ pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
         "last_checkpoint": report.last.as_ref().map(|last| contract::Checkpoint::new(last, false)),
         "changes": { "new": changes.n_new, "modified": changes.n_modified, "deleted": changes.n_deleted },
         "coverage": contract::CoverageCounts::from(&report.coverage),
+        "tasks": report.tasks.iter().map(|task| json!({ "key": task.key, "subject": task.subject, "status": task.status })).collect::<Vec<_>>(),
+        "approvals": report.approvals,
         "can_undo": report.history.undo.is_some(),
         "can_redo": report.history.redo.is_some(),
         "troubles": report.troubles.iter().map(contract::Log::from).collect::<Vec<_>>(),

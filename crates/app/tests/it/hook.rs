@@ -156,6 +156,9 @@ fn the_next_conversation_is_told_of_unfinished_work() {
         "PermissionRequest",
         &json!({ "tool_name": "Bash", "tool_input": { "command": "git push" } }),
     );
+    let status = claude.env.run("status");
+    assert!(status.contains("Tasks      1 task completed, 1 in progress, 0 pending"), "{status}");
+    assert!(status.contains("Waiting    for your leave: Bash: git push"), "{status}");
     // The same conversation after a compaction gets the whole picture.
     let briefed = claude.tell("SessionStart", &json!({ "source": "compact" }));
     let briefed: Value = serde_json::from_str(&briefed).unwrap();
