@@ -47,7 +47,7 @@ impl Hook {
     }
 
     /// Where it happened.
-    fn wishes(&self, wishes: &Wishes, observation: &Observation) -> Wishes {
+    pub(crate) fn wishes(&self, wishes: &Wishes, observation: &Observation) -> Wishes {
         let folder = observation.cwd.as_ref().map(PathBuf::from);
         Wishes { folder: folder.or_else(|| wishes.folder.clone()), ..wishes.clone() }
     }
@@ -78,6 +78,7 @@ pub fn put_aside(hook: &Hook, wishes: &Wishes) -> Result<()> {
         return Ok(());
     };
     let home = Home::find(&hook.wishes(wishes, &observation))?;
+    home.check_workspace()?;
     crate::spool::put_aside(&home, hook, Uuid::now_v7())
 }
 

@@ -12,7 +12,7 @@ use bivouac_core::id::EventId;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::home::Home;
+use crate::home::{Home, Wishes};
 use crate::observe::Hook;
 use crate::{Engine, Error, Result};
 
@@ -61,8 +61,9 @@ impl Engine {
                 Some(spooled) => {
                     let hook =
                         Hook { agent: spooled.agent, event: spooled.event, input: spooled.input };
-                    self.take_in(&hook, spooled.id)?;
-                    fs::remove_file(&path).map_err(Error::io(&path))?;
+                    if self.take_in(&hook, spooled.id)? {
+                        fs::remove_file(&path).map_err(Error::io(&path))?;
+                    }
                 }
                 None => {
                     let aside = self.home.damaged()?.join(path.file_name().unwrap_or_default());
@@ -74,20 +75,25 @@ impl Engine {
         Ok(())
     }
 
-    fn take_in(&mut self, hook: &Hook, id: Uuid) -> Result<()> {
+    /// `false` when it happened in another workspace: a command there takes it in.
+    fn take_in(&mut self, hook: &Hook, id: Uuid) -> Result<bool> {
         let Some(observation) = hook.observation() else {
-            return Ok(());
+            return Ok(true);
         };
+        let place = Home::find(&hook.wishes(&Wishes::default(), &observation));
+        if place.is_ok_and(|place| place.workspace != self.home.workspace) {
+            return Ok(false);
+        }
         let response = bivouac_core::observation::respond(&observation, &self.config.risks);
         if response.events.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         if let Some(session) = self.session_of(&observation)? {
             let mut events = self.beginning(&observation, session.id)?;
             events.extend(response.events);
             self.record_once(session.id, events, id)?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Records events under ids that follow from `id`: a second time, nothing happens.

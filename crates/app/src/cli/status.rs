@@ -6,6 +6,7 @@ use bivouac_core::redact::redact;
 use bivouac_core::text::{count, printable};
 use bivouac_core::time::in_words;
 use bivouac_engine::Engine;
+use bivouac_engine::status::StatusReport;
 use owo_colors::OwoColorize;
 use serde_json::json;
 
@@ -44,13 +45,7 @@ pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
         changes.n_new, changes.n_modified, changes.n_deleted
     ))?;
     ui.say(format_args!("Coverage   {}", coverage_line(&report.coverage)))?;
-    if !report.tasks.is_empty() {
-        ui.say(format_args!("Tasks      {}", progress(&report.tasks)))?;
-    }
-    for approval in &report.approvals {
-        let line = redact(approval.lines().next().unwrap_or_default());
-        ui.say(format_args!("Waiting    for your leave: {}", printable(&line)))?;
-    }
+    say_tasks(&report, ui)?;
     if report.history.undo.is_some() {
         ui.say("Undo       `biv undo` takes back the last rollback")?;
     }
@@ -80,6 +75,17 @@ pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
         "troubles": report.troubles.iter().map(contract::Log::from).collect::<Vec<_>>(),
     }))?;
     Ok(Exit::Done)
+}
+
+fn say_tasks(report: &StatusReport, ui: &mut Ui) -> Result<(), Error> {
+    if !report.tasks.is_empty() {
+        ui.say(format_args!("Tasks      {}", progress(&report.tasks)))?;
+    }
+    for approval in &report.approvals {
+        let line = redact(approval.lines().next().unwrap_or_default());
+        ui.say(format_args!("Waiting    for your leave: {}", printable(&line)))?;
+    }
+    Ok(())
 }
 
 /// How much is covered, and what is not and why.

@@ -259,6 +259,9 @@ fn what_cannot_be_recorded_is_taken_in_later_and_once() {
     let spool = claude.env.store().join("spool");
     assert_eq!(fs::read_dir(&spool).unwrap().count(), 1);
     fs::write(&journal, good).unwrap();
+    // It waits for a command in its own workspace.
+    claude.env.biv_in(claude.env.root(), &["checkpoint", "create", "--root", "home/.claude"]).ok();
+    assert_eq!(fs::read_dir(&spool).unwrap().count(), 1);
     claude.env.biv(&["checkpoint", "create"]).ok();
     claude.env.biv(&["checkpoint", "create"]).ok();
     assert_eq!(fs::read_dir(&spool).unwrap().count(), 0);

@@ -1,5 +1,7 @@
 //! JSON of someone else's: every field may be missing or of another type, and nothing is refused for it.
 
+use bivouac_core::task::{TaskChanged, TaskStatus};
+use bivouac_core::text::Note;
 use serde_json::Value;
 
 /// A part of a document, or nothing.
@@ -41,4 +43,17 @@ impl<'a> Input<'a> {
     pub fn first(self, keys: &[&str]) -> Option<&'a str> {
         keys.iter().find_map(|key| self.str(key))
     }
+}
+
+/// A list of to-dos. Where they have no ids, their places are their names.
+pub(super) fn tasks<'a>(
+    todos: impl Iterator<Item = Input<'a>>,
+    subject: &[&str],
+) -> Vec<TaskChanged> {
+    let task = |(number, todo): (usize, Input<'a>)| TaskChanged {
+        task: todo.text("id").unwrap_or_else(|| (number + 1).to_string()),
+        subject: todo.first(subject).map(Note::cut),
+        status: todo.str("status").and_then(TaskStatus::from_word),
+    };
+    todos.enumerate().map(task).collect()
 }

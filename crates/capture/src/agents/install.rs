@@ -66,6 +66,23 @@ pub fn command(folders: &Folders, agent: AgentKind, event: &str) -> String {
     format!("{} hook {agent} {event} 2>/dev/null || true", folders.binary)
 }
 
+/// Hooks in a settings file: the events, the tools they are for, and how long we may take, in the agent's
+/// own unit.
+pub(super) fn settings(
+    path: PathBuf,
+    agent: AgentKind,
+    folders: &Folders,
+    events: &[(&'static str, &'static str, u64)],
+) -> Place {
+    let hook = |(event, matcher, timeout): &(&'static str, &'static str, u64)| Hook {
+        event,
+        matcher,
+        command: command(folders, agent, event),
+        timeout: *timeout,
+    };
+    Place::Settings { path, hooks: events.iter().map(hook).collect() }
+}
+
 /// The same settings with our hooks in them, and none of ours twice.
 pub fn add(text: &str, hooks: &[Hook], agent: AgentKind) -> Result<String, BadSettings> {
     let mut settings = parse(text)?;

@@ -7,6 +7,7 @@ use bivouac_core::text::Note;
 use serde_json::json;
 
 use crate::agents::Input;
+use crate::agents::input::tasks as tasks_in;
 
 pub(super) fn observe(event: &str, input: Input<'_>) -> Option<Observation> {
     Some(Observation {
@@ -135,15 +136,7 @@ fn tasks(tool: &str, input: Input<'_>) -> Vec<TaskChanged> {
             .into_iter()
             .collect()
         }
-        "TodoWrite" => arguments
-            .list("todos")
-            .enumerate()
-            .map(|(number, todo)| TaskChanged {
-                task: todo.text("id").unwrap_or_else(|| (number + 1).to_string()),
-                subject: todo.str("content").map(Note::cut),
-                status: todo.str("status").and_then(TaskStatus::from_word),
-            })
-            .collect(),
+        "TodoWrite" => tasks_in(arguments.list("todos"), &["content"]),
         _ => Vec::new(),
     }
 }

@@ -3,7 +3,7 @@
 use bivouac_core::agent::AgentKind;
 
 use super::folder;
-use crate::agents::install::{Folders, Hook, Place, Scope, command};
+use crate::agents::install::{Folders, Place, Scope, settings};
 
 /// The events we ask for, for which tools, and how many seconds we may take. A session's end is cut
 /// short after 1.5 seconds unless we say otherwise.
@@ -29,11 +29,5 @@ pub(super) fn place(scope: Scope, folders: &Folders) -> Place {
         Scope::User => folder(&folders.home),
         Scope::Project => folders.workspace.join(".claude"),
     };
-    let hook = |(event, matcher, timeout)| Hook {
-        event,
-        matcher,
-        command: command(folders, AgentKind::ClaudeCode, event),
-        timeout,
-    };
-    Place::Settings { path: folder.join("settings.json"), hooks: EVENTS.map(hook).to_vec() }
+    settings(folder.join("settings.json"), AgentKind::ClaudeCode, folders, &EVENTS)
 }

@@ -85,15 +85,19 @@ fn read_words(record: Input<'_>, reading: &mut Reading) {
             is_answer = true;
         }
     }
-    let is_flag = |key| record.at(key).value().is_some_and(|value| value.as_bool() == Some(true));
-    let notification =
-        message.str("content").is_some_and(|text| text.starts_with("<task-notification>"));
-    if is_answer
-        || notification
-        || is_flag("isMeta")
-        || is_flag("isCompactSummary")
-        || is_flag("isSidechain")
-    {
+    let is_flag =
+        |key: &str| record.at(key).value().is_some_and(|value| value.as_bool() == Some(true));
+    // The program's own words, which no person typed for the model.
+    const OWN: [&str; 4] = [
+        "<task-notification>",
+        "<local-command-",
+        "<command-name>/compact",
+        "<command-name>/clear",
+    ];
+    let is_own =
+        message.str("content").is_some_and(|text| OWN.iter().any(|it| text.starts_with(it)));
+    let is_aside = ["isMeta", "isCompactSummary", "isSidechain"].iter().any(|key| is_flag(key));
+    if is_answer || is_own || is_aside {
         return;
     }
     // A prompt hangs on the last record of the turn before it. On an older one, the person went back.

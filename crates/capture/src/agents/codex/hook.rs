@@ -2,10 +2,10 @@
 
 use bivouac_core::agent::{AgentKind, Source};
 use bivouac_core::observation::{Happening, Observation, ToolCall, ToolKind};
-use bivouac_core::task::{TaskChanged, TaskStatus};
-use bivouac_core::text::Note;
+use bivouac_core::task::TaskChanged;
 
 use crate::agents::Input;
+use crate::agents::input::tasks;
 
 pub(super) fn observe(event: &str, input: Input<'_>) -> Option<Observation> {
     Some(Observation {
@@ -102,12 +102,5 @@ fn plan(tool: &str, input: Input<'_>) -> Vec<TaskChanged> {
     if tool != "update_plan" {
         return Vec::new();
     }
-    let steps = input.at("tool_input").list("plan").enumerate();
-    steps
-        .map(|(number, step)| TaskChanged {
-            task: (number + 1).to_string(),
-            subject: step.str("step").map(Note::cut),
-            status: step.str("status").and_then(TaskStatus::from_word),
-        })
-        .collect()
+    tasks(input.at("tool_input").list("plan"), &["step"])
 }

@@ -3,7 +3,7 @@
 use bivouac_core::agent::AgentKind;
 
 use super::folder;
-use crate::agents::install::{Folders, Hook, Place, Scope, command};
+use crate::agents::install::{Folders, Place, Scope, settings};
 
 /// The events we ask for, and how many seconds we may take; at the end Codex waits 3 at most.
 const EVENTS: [(&str, &str, u64); 12] = [
@@ -26,11 +26,5 @@ pub(super) fn place(scope: Scope, folders: &Folders) -> Place {
         Scope::User => folder(&folders.home),
         Scope::Project => folders.workspace.join(".codex"),
     };
-    let hook = |(event, matcher, timeout)| Hook {
-        event,
-        matcher,
-        command: command(folders, AgentKind::Codex, event),
-        timeout,
-    };
-    Place::Settings { path: folder.join("hooks.json"), hooks: EVENTS.map(hook).to_vec() }
+    settings(folder.join("hooks.json"), AgentKind::Codex, folders, &EVENTS)
 }

@@ -162,7 +162,13 @@ pub(super) fn restore(kept: &Kept, order: &Order) -> Result<Launch> {
     let day: Vec<&str> = order.now.split('T').next().unwrap_or_default().split('-').collect();
     let name = format!("rollout-{}-{}.jsonl", order.now, order.new_id);
     let path = folder(&order.home).join("sessions").join(day.join("/")).join(name);
-    let rewrite = Rewrite::new(kept, order).id(kept.id.as_str(), &order.new_id);
+    // What it continues may be of another conversation; all of it is part of the new one.
+    let mut rewrite = Rewrite::new(kept, order).id(kept.id.as_str(), &order.new_id);
+    for name in chain(kept) {
+        let meta = read_meta(&kept.folder.join(name))?;
+        let id = meta.as_ref().and_then(|meta| Input::new(meta).at("payload").text("id"));
+        rewrite = id.iter().fold(rewrite, |rewrite, id| rewrite.id(id, &order.new_id));
+    }
     write_flat(kept, &path, &rewrite)?;
     let id = order.new_id.clone();
     Ok(match headless(&order.extra) {
@@ -178,14 +184,15 @@ pub(super) fn restore(kept: &Kept, order: &Order) -> Result<Launch> {
     })
 }
 
+/// The newest file and those it continues.
+fn chain(kept: &Kept) -> impl Iterator<Item = &String> {
+    kept.parts.iter().filter(|name| *name == "main.jsonl" || name.starts_with("base-"))
+}
+
 /// Writes a chain as one file: the oldest records first, each file up to where the next one goes on,
 /// with the first file's head and records numbered anew.
 fn write_flat(kept: &Kept, path: &Path, rewrite: &Rewrite) -> Result<()> {
-    let chain: Vec<&String> = kept
-        .parts
-        .iter()
-        .filter(|name| *name == "main.jsonl" || name.starts_with("base-"))
-        .collect();
+    let chain: Vec<&String> = chain(kept).collect();
     let ends: Vec<Option<u64>> =
         chain.iter().map(|name| end_of_base(&kept.folder.join(name))).collect();
     let mut writer = create(path)?;

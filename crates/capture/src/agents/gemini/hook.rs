@@ -2,10 +2,10 @@
 
 use bivouac_core::agent::{AgentKind, Source};
 use bivouac_core::observation::{Happening, Observation, ToolCall, ToolKind};
-use bivouac_core::task::{TaskChanged, TaskStatus};
-use bivouac_core::text::Note;
+use bivouac_core::task::TaskChanged;
 
 use crate::agents::Input;
+use crate::agents::input::tasks;
 
 pub(super) fn observe(event: &str, input: Input<'_>) -> Option<Observation> {
     Some(Observation {
@@ -68,12 +68,5 @@ fn todos(tool: &str, input: Input<'_>) -> Vec<TaskChanged> {
     if tool != "write_todos" {
         return Vec::new();
     }
-    let todos = input.at("tool_input").list("todos").enumerate();
-    todos
-        .map(|(number, todo)| TaskChanged {
-            task: (number + 1).to_string(),
-            subject: todo.first(&["description", "content"]).map(Note::cut),
-            status: todo.str("status").and_then(TaskStatus::from_word),
-        })
-        .collect()
+    tasks(input.at("tool_input").list("todos"), &["description", "content"])
 }

@@ -3,7 +3,7 @@
 use bivouac_core::agent::AgentKind;
 
 use super::folder;
-use crate::agents::install::{Folders, Hook, Place, Scope, command};
+use crate::agents::install::{Folders, Place, Scope, settings};
 
 const EVENTS: [(&str, &str, u64); 8] = [
     ("SessionStart", "", 20_000),
@@ -21,11 +21,5 @@ pub(super) fn place(scope: Scope, folders: &Folders) -> Place {
         Scope::User => folder(&folders.home),
         Scope::Project => folders.workspace.join(".gemini"),
     };
-    let hook = |(event, matcher, timeout)| Hook {
-        event,
-        matcher,
-        command: command(folders, AgentKind::Gemini, event),
-        timeout,
-    };
-    Place::Settings { path: folder.join("settings.json"), hooks: EVENTS.map(hook).to_vec() }
+    settings(folder.join("settings.json"), AgentKind::Gemini, folders, &EVENTS)
 }

@@ -2,10 +2,10 @@
 
 use bivouac_core::agent::AgentKind;
 use bivouac_core::observation::{Happening, Observation, ToolCall, ToolKind};
-use bivouac_core::task::{TaskChanged, TaskStatus};
-use bivouac_core::text::Note;
+use bivouac_core::task::TaskChanged;
 
 use crate::agents::Input;
+use crate::agents::input::tasks;
 
 pub(super) fn observe(event: &str, input: Input<'_>) -> Option<Observation> {
     Some(Observation {
@@ -71,12 +71,5 @@ fn todos(tool: &str, arguments: Input<'_>) -> Vec<TaskChanged> {
     if tool != "todowrite" {
         return Vec::new();
     }
-    let todos = arguments.list("todos").enumerate();
-    todos
-        .map(|(number, todo)| TaskChanged {
-            task: todo.text("id").unwrap_or_else(|| (number + 1).to_string()),
-            subject: todo.str("content").map(Note::cut),
-            status: todo.str("status").and_then(TaskStatus::from_word),
-        })
-        .collect()
+    tasks(arguments.list("todos"), &["content"])
 }
