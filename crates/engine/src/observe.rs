@@ -96,7 +96,7 @@ impl Engine {
             let says = response.tell != Tell::Nothing && hears;
             return if says { self.notice(None) } else { Ok(None) };
         };
-        let words = self.words(observation, &session, response.tell)?;
+        let words = self.words(observation, &session, response.tell);
         let looked = if response.look { self.look_for_changes(&session) } else { Ok(Vec::new()) };
         if let (Some(Event::ToolUsed(used)), Ok(changed)) = (response.events.first_mut(), &looked) {
             used.n_more_files = changed.len().saturating_sub(MANY_FILES) as u64;
@@ -108,13 +108,22 @@ impl Engine {
             self.record(session.id, events)?;
         }
         on_record();
-        if let Some(trigger) = response.save
-            && let Err(error) = self.save_for(&session, trigger, observation)
-        {
-            let why = crate::error::in_one_line(&error);
-            self.note(session.id, Level::Error, &format!("a hook could not save: {why}"))?;
+        let saved = match response.save {
+            Some(trigger) => self.save_for(&session, trigger, observation),
+            None => Ok(()),
+        };
+        let failures = [("save", saved.err()), ("look", looked.err())];
+        for (what, error) in failures.into_iter().filter_map(|(what, it)| Some((what, it?))) {
+            self.note_failure(session.id, what, &error)?;
         }
-        Ok(words)
+        words.or_else(|error| {
+            self.note_failure(session.id, "brief the model", &error).map(|()| None)
+        })
+    }
+
+    fn note_failure(&mut self, session: SessionId, what: &str, error: &Error) -> Result<()> {
+        let why = crate::error::in_one_line(error);
+        self.note(session, Level::Error, &format!("a hook could not {what}: {why}"))
     }
 
     /// The session an observation belongs to; a new one for work that has just begun.
@@ -123,13 +132,13 @@ impl Engine {
         if let Some(word) = from_env
             && let Ok(session) = self.session(Some(&word))
         {
-            return self.reopened(session).map(Some);
+            return self.reopened(session, observation).map(Some);
         }
         if let Some(known) =
             self.journal.conversation(observation.agent, &observation.conversation)?
             && let Some(session) = self.journal.session(known.session_id)?
         {
-            return self.reopened(session).map(Some);
+            return self.reopened(session, observation).map(Some);
         }
         // The same process goes on with the same work, in a conversation of another name.
         let is_continued = matches!(
@@ -142,7 +151,7 @@ impl Engine {
             && before.started.agent == observation.agent
             && let Some(session) = self.journal.session(before.session_id)?
         {
-            return self.reopened(session).map(Some);
+            return self.reopened(session, observation).map(Some);
         }
         if is_continued || !is_work(&observation.happening) {
             return Ok(None);
@@ -162,10 +171,10 @@ impl Engine {
     }
 
     /// Work that goes on is active again.
-    fn reopened(&mut self, session: Session) -> Result<Session> {
-        match session.status {
-            Status::Active => Ok(session),
-            _ => self.change_status(&session, Status::Active, None),
+    fn reopened(&mut self, session: Session, observation: &Observation) -> Result<Session> {
+        match session.status != Status::Active && is_work(&observation.happening) {
+            true => self.change_status(&session, Status::Active, None),
+            false => Ok(session),
         }
     }
 
@@ -250,7 +259,7 @@ impl Engine {
         }
     }
 
-    /// Files that changed since the last checkpoint and were not told of by an earlier tool.
+    /// Files that are not as in the last checkpoint.
     fn look_for_changes(&self, session: &Session) -> Result<Vec<String>> {
         if self.is_long_scan() {
             return Ok(Vec::new());

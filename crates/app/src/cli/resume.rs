@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use bivouac_core::checkpoint::Trigger;
+use bivouac_core::session::Session;
 use bivouac_core::text::{count, printable};
 use bivouac_core::time::in_words;
 use bivouac_engine::Engine;
@@ -35,7 +36,7 @@ pub struct ResumeArgs {
     /// Bring the files back to the checkpoint, too
     #[arg(long)]
     workspace: bool,
-    /// Write the files of the checkpoint into this folder, and go on there
+    /// Write the files of the checkpoint into this folder, and go on there, as a session of its own
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
     /// Give the agent its own conversation back, or fail
@@ -79,7 +80,8 @@ pub fn run(args: &ResumeArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
         check_agent(plan.agent, plan.mode)?;
     }
     tell(&plan, engine, ui);
-    let folder = bring_files(args, &plan, engine, ui)?;
+    let (session, folder) = bring_files(args, &plan, engine, ui)?;
+    let id = session.id.to_string();
     let launch = engine.prepare_resume(&plan, &folder, &args.extra)?;
     let environment = format!("BIV_SESSION={id}");
     ui.data(&json!({
@@ -155,29 +157,30 @@ fn tell(plan: &ResumePlan, engine: &Engine, ui: &mut Ui) {
     }
 }
 
-/// Where the agent is to work, with the files of the checkpoint if they were asked for.
+/// Where the agent is to work, with the files of the checkpoint if they were asked for, and as part of
+/// which session: in another folder that is a new one.
 fn bring_files(
     args: &ResumeArgs,
     plan: &ResumePlan,
     engine: &mut Engine,
     ui: &mut Ui,
-) -> Result<PathBuf, Error> {
-    let folder = workspace_of(plan, &engine.home.workspace);
+) -> Result<(Session, PathBuf), Error> {
+    let here = (plan.session.clone(), workspace_of(plan, &engine.home.workspace));
     let Some(kept) = &plan.checkpoint else {
-        return Ok(folder);
+        return Ok(here);
     };
     if let Some(into) = &args.into {
-        engine.restore_into(kept, into)?;
-        return Ok(into.canonicalize()?);
+        let fork = engine.fork(kept, into, None)?;
+        ui.note(format_args!("it goes on there as {}", fork.session.handle.style(looks::handle())));
+        return Ok((fork.session, into.canonicalize()?));
     }
     if args.workspace {
         let rollback = engine.plan_rollback(kept, Vec::new())?;
         if !rollback.plan.is_empty() {
-            let consent = Consent::given(args.yes);
-            restoring::run(rollback, &consent, engine, &mut ui.quiet())?;
+            restoring::run(rollback, &Consent::given(args.yes), engine, &mut ui.quiet())?;
         }
     }
-    Ok(folder)
+    Ok(here)
 }
 
 fn command_line(launch: &Launch, folder: &Path, environment: &str) -> String {

@@ -57,9 +57,12 @@ fn whole_story(name: &str) {
     assert_eq!(said[..5], BUILD, "{name}: {said:#?}");
     assert_eq!(said[5..], ["user: RECALL two"], "{name}: {said:#?}");
     assert_eq!(std::fs::read_to_string(into.join("hello.txt")).unwrap(), "hello two\n");
-    // All of it is one session.
+    // Here all of it is one session; in another folder it is one of its own, which is saved as well.
     let sessions = lab.json(&["session", "list", "--all"]);
-    assert_eq!(sessions.as_array().unwrap().len(), 1, "{sessions}");
+    assert_eq!(sessions.as_array().unwrap().len(), 2, "{sessions}");
+    let there = lab.json(&["-C", into.to_str().unwrap(), "checkpoint", "list"]);
+    let newest = there.as_array().unwrap().last().unwrap();
+    assert_eq!(newest["conversation"]["turns"], 2, "{there}");
     lab.biv(&["verify"]);
 }
 
