@@ -227,6 +227,12 @@ impl Lab {
         self.run(env!("CARGO_BIN_EXE_biv"), words, &self.work())
     }
 
+    /// What a command says beside its answer.
+    pub(crate) fn talk(&self, words: &[&str]) -> String {
+        let output = self.command(env!("CARGO_BIN_EXE_biv"), words, &self.work()).output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    }
+
     pub(crate) fn json(&self, words: &[&str]) -> Value {
         let words: Vec<&str> = words.iter().copied().chain(["--json"]).collect();
         serde_json::from_str(&self.biv(&words)).unwrap()
@@ -237,14 +243,21 @@ impl Lab {
         self.agent_with(&[], prompt);
     }
 
+    /// The same, with further arguments at the end.
     pub(crate) fn agent_with(&self, more: &[&str], prompt: &str) {
-        let words: Vec<&str> = self
-            .agent
-            .headless
-            .iter()
-            .map(|it| if *it == "PROMPT" { prompt } else { it })
-            .chain(more.iter().copied())
-            .collect();
+        let words = self.agent.headless.iter().copied().chain(more.iter().copied());
+        self.run_agent(words, prompt);
+    }
+
+    /// The same, with further arguments right before the prompt.
+    pub(crate) fn agent_before(&self, more: &[&str], prompt: &str) {
+        let own = self.agent.headless;
+        let at = own.iter().position(|it| *it == "PROMPT").unwrap();
+        self.run_agent(own[..at].iter().chain(more).chain(&own[at..]).copied(), prompt);
+    }
+
+    fn run_agent<'w>(&self, words: impl Iterator<Item = &'w str>, prompt: &'w str) {
+        let words: Vec<&str> = words.map(|it| if it == "PROMPT" { prompt } else { it }).collect();
         self.run(self.agent.program, &words, &self.work());
     }
 

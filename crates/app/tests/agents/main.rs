@@ -35,6 +35,12 @@ fn whole_story(name: &str) {
     assert!(newest["conversation"]["tokens"].as_u64().unwrap() > 0, "{saved}");
     // Killed while a command runs: what it had written by then is in the workspace and comes along.
     lab.kill_during("SLOWTOOL now", "slow.txt");
+    if name == "claude-code" {
+        let told = lab.talk(&["resume", "--print"]);
+        let orphan =
+            "`echo begun > slow.txt; sleep 30; echo ended >> slow.txt` still runs (process ";
+        assert!(told.contains(orphan), "{told}");
+    }
     lab.end_orphans();
     let before = lab.tree();
     lab.resume(&[], "RECALL one");
@@ -135,6 +141,28 @@ fn a_compaction_is_survived() {
     lab.resume(&["--checkpoint-id", before["handle"].as_str().unwrap()], "RECALL two");
     let said = lab.last_request().conversation();
     assert_eq!(said[..5], BUILD, "{said:#?}");
+}
+
+/// The same in Codex, which compacts by itself when a limit is passed.
+#[test]
+fn a_compaction_by_itself_is_survived() {
+    let Some(agent) = agent("codex") else {
+        return;
+    };
+    let lab = Lab::new(agent);
+    lab.agent("BUILD it");
+    let shown = lab.json(&["checkpoint", "show", "latest"]);
+    let id = shown["conversation"]["id"].as_str().unwrap();
+    let before = shown["handle"].as_str().unwrap();
+    lab.agent_before(&["-c", "model_auto_compact_token_limit=1000", "resume", id], "RECALL one");
+    let asked = lab.last_request();
+    assert!(asked.heard("FAKE-SUMMARY") && asked.heard("# Briefing: session task-"));
+    let list = lab.json(&["checkpoint", "list"]);
+    assert!(list.as_array().unwrap().iter().any(|it| it["trigger"] == "COMPACT"), "{list}");
+    lab.resume(&["--checkpoint-id", before], "RECALL two");
+    let said = lab.last_request().conversation();
+    assert_eq!(said[..5], BUILD, "{said:#?}");
+    assert_eq!(said[5..], ["user: RECALL two"], "{said:#?}");
 }
 
 impl Message {
