@@ -76,7 +76,7 @@ fn what_came_to_be_ignored_since_the_plan_was_made_stays() {
     while_locked(&env, || {
         child = Some(env.start(&["checkpoint", "rollback", "cp-001", "--yes"]));
         // It has made its plan once it waits for the lock; nothing else takes it this long.
-        std::thread::sleep(std::time::Duration::from_millis(700));
+        std::thread::sleep(std::time::Duration::from_secs(2));
         env.write(".gitignore", "notes.txt\n");
     });
     let run = env.finish(child.unwrap());
