@@ -1,6 +1,7 @@
 //! `biv resume`, as far as no agent is needed
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use insta::assert_snapshot;
@@ -82,4 +83,30 @@ fn a_running_twin_is_refused() {
         "{text}"
     );
     env.biv(&["resume", "--print", "--force"]).ok();
+}
+
+#[test]
+fn an_agent_that_is_too_old_is_told_what_is_possible_instead() {
+    let mut env = git_env();
+    let transcript = env.home().join(format!("{ID}.jsonl"));
+    fs::write(
+        &transcript,
+        "{\"type\":\"user\",\"uuid\":\"u1\",\"message\":{\"content\":\"one\"}}\n",
+    )
+    .unwrap();
+    let input = json!({ "session_id": ID, "transcript_path": transcript, "cwd": env.work(), "prompt": "one" });
+    env.hook("claude-code", "UserPromptSubmit", input.to_string()).ok();
+    env.hook("claude-code", "SessionEnd", input.to_string()).ok();
+    let bin = env.root().join("bin");
+    fs::create_dir(&bin).unwrap();
+    fs::write(bin.join("claude"), "#!/bin/sh\necho '2.0.14 (Claude Code)'\n").unwrap();
+    fs::set_permissions(bin.join("claude"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    env.set("PATH", path);
+    assert_snapshot!(env.run("resume"), @"
+    exit 1
+    error: `claude` 2.0.14 is too old: conversations come back from 2.1.197 on
+    hint: upgrade it, or start a new conversation from what is known with `--brief`
+    ");
+    env.biv(&["resume", "--brief"]).ok();
 }
