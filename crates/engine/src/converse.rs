@@ -10,6 +10,7 @@ use bivouac_capture::agents::{self, Agent};
 use bivouac_core::agent::{AgentKind, ConversationRewound};
 use bivouac_core::checkpoint::Checkpoint;
 use bivouac_core::conversation::{ConversationSummary, NativeId, Usage};
+use bivouac_core::event::{Event, Level, Noted};
 use bivouac_core::id::{ObjectId, SessionId};
 use bivouac_core::progress::Silent;
 use bivouac_snapshot::block::ObjectKind;
@@ -51,12 +52,13 @@ const SHORT_LAG: Duration = Duration::from_millis(150);
 /// What a checkpoint holds of a conversation, and what was noticed on the way.
 pub(crate) struct Captured {
     pub(crate) summary: Option<ConversationSummary>,
-    pub(crate) rewound: Option<ConversationRewound>,
+    /// What goes on record beside the checkpoint.
+    pub(crate) event: Option<Event>,
 }
 
 impl Captured {
     fn old(summary: Option<ConversationSummary>) -> Self {
-        Self { summary, rewound: None }
+        Self { summary, event: None }
     }
 }
 
@@ -76,9 +78,32 @@ impl About {
 }
 
 impl Engine {
+    /// The same as [`Engine::put_conversation`], but files that the agent keeps and we cannot read do not
+    /// keep the workspace from being saved: then the copy of the checkpoint before is what there is.
+    pub(crate) fn capture_conversation(
+        &self,
+        session: SessionId,
+        parent: Option<&Checkpoint>,
+        awaited: &Awaited,
+        place: (&Objects<'_>, &mut PackWriter),
+    ) -> Result<Captured> {
+        match self.put_conversation(session, parent, awaited, place) {
+            Err(
+                error @ (Error::Capture(_) | Error::Snapshot(bivouac_snapshot::Error::Read { .. })),
+            ) => {
+                let why = crate::error::in_one_line(&error);
+                let message = format!("the conversation could not be saved: {why}").parse()?;
+                let event = Some(Event::Noted(Noted { level: Level::Warning, message }));
+                let summary = parent.and_then(|parent| parent.conversation.clone());
+                Ok(Captured { summary, event })
+            }
+            captured => captured,
+        }
+    }
+
     /// Stores the session's present conversation. Where its files are gone, the copy of the checkpoint
     /// before is what there is.
-    pub(crate) fn put_conversation(
+    fn put_conversation(
         &self,
         session: SessionId,
         parent: Option<&Checkpoint>,
@@ -101,14 +126,14 @@ impl Engine {
             cwd: started.cwd.into(),
             home: home_folder().unwrap_or_default(),
         };
-        let parts = || -> Vec<Part> {
+        let parts = || -> Result<Vec<Part>> {
             let is_there =
                 |part: &Part| !matches!(&part.source, Source::File(path) if !path.exists());
-            agent.parts(&conversation).unwrap_or_default().into_iter().filter(is_there).collect()
+            Ok(agent.parts(&conversation)?.into_iter().filter(is_there).collect())
         };
         let start = known.as_ref().map(|(about, _)| about.main()).unwrap_or_default();
         let unwritten = wait_for(agent, &parts, &start, awaited)?;
-        let parts = parts();
+        let parts = parts()?;
         if parts.is_empty() {
             return Ok(Captured::old(before));
         }
@@ -138,7 +163,7 @@ impl Engine {
         let cost_usd = self.config.prices.cost(&usage);
         let summary =
             ConversationSummary { agent: about.agent, id: about.id, tree, usage, cost_usd };
-        Ok(Captured { summary: Some(summary), rewound })
+        Ok(Captured { summary: Some(summary), event: rewound.map(Event::ConversationRewound) })
     }
 
     /// What a stored conversation says about itself, and where its files are.
@@ -189,7 +214,7 @@ pub enum Awaited {
 /// Waits for a while until the file has what is awaited. Answers words that did not come.
 fn wait_for(
     agent: &dyn Agent,
-    parts: &dyn Fn() -> Vec<Part>,
+    parts: &dyn Fn() -> Result<Vec<Part>>,
     start: &Reading,
     awaited: &Awaited,
 ) -> Result<Option<String>> {
@@ -202,7 +227,7 @@ fn wait_for(
     let started = Instant::now();
     while !is_idle && started.elapsed() < lag {
         let mut reading = start.clone();
-        if let Some(main) = parts().first() {
+        if let Some(main) = parts()?.first() {
             read_on(agent, main, &mut reading)?;
         }
         let said = reading.last_message.as_deref().unwrap_or_default().trim();

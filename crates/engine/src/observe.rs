@@ -11,7 +11,7 @@ use bivouac_core::agent::{AgentKind, ConversationStarted, Source};
 use bivouac_core::checkpoint::Trigger;
 use bivouac_core::event::{Event, Level};
 use bivouac_core::id::SessionId;
-use bivouac_core::observation::{self, Happening, Observation, Tell};
+use bivouac_core::observation::{self, Happening, Observation, Response, Tell};
 use bivouac_core::progress::Silent;
 use bivouac_core::session::{Session, Status};
 use bivouac_core::text::Note;
@@ -68,7 +68,7 @@ pub fn run(hook: &Hook, wishes: &Wishes, on_record: &dyn Fn()) -> Result<String>
         return Ok(String::new());
     }
     let mut engine = Engine::open(&wishes, Need::Write, Box::new(Silent))?;
-    let words = engine.observe(&observation, on_record)?;
+    let words = engine.observe(&observation, response, on_record)?;
     Ok(words.map(|words| agents::of(hook.agent).answer(&hook.event, &words)).unwrap_or_default())
 }
 
@@ -86,9 +86,9 @@ impl Engine {
     fn observe(
         &mut self,
         observation: &Observation,
+        mut response: Response,
         on_record: &dyn Fn(),
     ) -> Result<Option<String>> {
-        let mut response = observation::respond(observation, &self.config.risks);
         let Some(session) = self.session_of(observation)? else {
             // A conversation without a word yet is no work to remember.
             on_record();

@@ -1,6 +1,5 @@
 //! Saving a checkpoint: scan, store, read back, record. Only then is it said to be saved.
 
-use bivouac_core::agent::ConversationRewound;
 use bivouac_core::autosave::{self, Change, Skip, Verdict};
 use bivouac_core::checkpoint::{Checkpoint, State, Trigger};
 use bivouac_core::conversation::ConversationSummary;
@@ -175,12 +174,12 @@ impl Engine {
                 return Ok(Saved::Skipped { session: Box::new(session.clone()), why });
             }
         };
-        let StoredWorkspace { taken, manifest, manifest_id, pack, n_changed, rewound } = *stored;
+        let StoredWorkspace { taken, manifest, manifest_id, pack, n_changed, event } = *stored;
         let stored_bytes = pack.as_ref().map_or(0, |pack| pack.size_bytes);
         let taken_event =
             CheckpointTaken { checkpoint: manifest.checkpoint, manifest: manifest_id };
         let mut events = vec![Event::CheckpointTaken(Box::new(taken_event))];
-        events.extend(rewound.map(Event::ConversationRewound));
+        events.extend(event);
         let recorded = self.record_with(session.id, events, pack.as_ref())?;
         let Some(Event::CheckpointTaken(recorded)) = recorded.into_iter().next() else {
             unreachable!("the first event recorded is the first one given")
@@ -226,7 +225,8 @@ impl Engine {
             counted => counted.transpose()?,
         };
         let awaited = &draft.request.awaited;
-        let captured = self.put_conversation(session.id, parent, awaited, (&objects, &mut pack))?;
+        let captured =
+            self.capture_conversation(session.id, parent, awaited, (&objects, &mut pack))?;
         let conversation = captured.summary.or_else(|| draft.request.conversation.clone());
         let went_on = parent.is_some_and(|parent| parent.conversation != conversation);
         let change = if n_changed == Some(0) && !went_on { Change::None } else { Change::Some };
@@ -257,7 +257,7 @@ impl Engine {
             manifest_id,
             pack,
             n_changed,
-            rewound: captured.rewound,
+            event: captured.event,
         })))
     }
 
@@ -320,7 +320,7 @@ struct StoredWorkspace<'s> {
     manifest_id: ObjectId,
     pack: Option<NewPack>,
     n_changed: Option<u64>,
-    rewound: Option<ConversationRewound>,
+    event: Option<Event>,
 }
 
 fn unchanged(why: Skip, parent: &CheckpointHandle) -> String {
