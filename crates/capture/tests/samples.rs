@@ -61,8 +61,8 @@ fn a_chain_of_files_becomes_one() {
     let line = |ordinal: u32, kind: &str, payload: &str| {
         format!("{{\"ordinal\":{ordinal},\"type\":\"{kind}\",\"payload\":{payload}}}\n")
     };
-    let base = line(0, "session_meta", r#"{"id":"old-1","cwd":"/work/app"}"#)
-        + &line(1, "response_item", r#"{"text":"one in /work/app/src"}"#)
+    let base = line(0, "session_meta", r#"{"id":"old-1","cwd":"/code/app"}"#)
+        + &line(1, "response_item", r#"{"text":"one in /code/app/src"}"#)
         + &line(2, "response_item", r#"{"text":"two, which was taken back"}"#);
     let head = r#"{"id":"old-2","history_base":{"thread_id":"old-1","end_ordinal_exclusive":2}}"#;
     let main = line(2, "session_meta", head) + &line(3, "response_item", r#"{"text":"three"}"#);
@@ -80,7 +80,7 @@ fn a_chain_of_files_becomes_one() {
         id: "old-2".parse().unwrap(),
         folder: kept,
         parts: vec!["main.jsonl".to_owned(), "base-1.jsonl".to_owned()],
-        workspace: "/work/app".to_owned(),
+        workspace: "/code/app".to_owned(),
     };
     let launch = agents::of(AgentKind::Codex).restore(&kept, &order).unwrap();
     assert_eq!(launch.command, ["codex", "exec", "resume", "new-1", "go on"]);

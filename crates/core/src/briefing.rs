@@ -272,7 +272,7 @@ mod tests {
             name: Some("notification-system".parse().unwrap()),
             agent_type: "claude-code".to_owned(),
             task_description: Some("Build it".parse().unwrap()),
-            workspace: crate::path::WorkspacePath::new(b"/work/app".as_slice()),
+            workspace: crate::path::WorkspacePath::new(b"/code/app".as_slice()),
             metadata: None,
             status: Status::Active,
             reason: None,
@@ -334,7 +334,7 @@ mod tests {
         let expected = "\
 # Briefing: session task-00000001 \"notification-system\"
 Task: Build it
-Workspace: /work/app · agent: claude-code · status: active
+Workspace: /code/app · agent: claude-code · status: active
 
 ## Tasks: 1 task completed, 1 in progress, 0 pending
 - 1 completed: do 1

@@ -41,7 +41,7 @@ impl TestEnv {
     /// The binary is `env!("CARGO_BIN_EXE_biv")`, which only the crate that builds it knows.
     pub fn new(binary: &str) -> Self {
         let root = tempfile::Builder::new().prefix("biv-test-").tempdir().unwrap();
-        for folder in ["home", "work"] {
+        for folder in ["home", "project"] {
             fs::create_dir(root.path().join(folder)).unwrap();
         }
         Self { root, binary: binary.into(), minutes: Cell::new(0), variables: Vec::new() }
@@ -64,7 +64,7 @@ impl TestEnv {
     }
 
     pub fn work(&self) -> PathBuf {
-        self.root().join("work")
+        self.root().join("project")
     }
 
     pub fn home(&self) -> PathBuf {

@@ -163,7 +163,7 @@ impl Lab {
     pub(crate) fn new((agent, binary): (&'static Agent, PathBuf)) -> Self {
         let folder = tempfile::Builder::new().prefix("biv-agent-").tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        for name in ["home", "work", "bin"] {
+        for name in ["home", "project", "bin"] {
             fs::create_dir(root.join(name)).unwrap();
         }
         let program = root.join("bin").join(agent.program);
@@ -212,7 +212,7 @@ impl Lab {
     }
 
     fn work(&self) -> PathBuf {
-        self.root().join("work")
+        self.root().join("project")
     }
 
     pub(crate) fn read(&self, path: &str) -> String {
@@ -410,7 +410,7 @@ impl Model {
         let mut command = Command::new("python3");
         command.arg(folder.join("fake_model.py")).args(["--port", "0"]);
         command.arg("--scenario").arg(folder.join("scenario.json")).arg("--log").arg(&log);
-        command.arg("--var").arg(format!("WORKDIR={}", root.join("work").display()));
+        command.arg("--var").arg(format!("WORKDIR={}", root.join("project").display()));
         let mut server = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();

@@ -235,7 +235,7 @@ fn a_session_of_another_workspace_is_refused() {
     std::fs::create_dir(&other).unwrap();
     assert_snapshot!(env.biv_in(&other, &["checkpoint", "create", "here"]).text(), @"
     exit 1
-    error: session task-00000001 belongs to another workspace, `[root]/work`
+    error: session task-00000001 belongs to another workspace, `[root]/project`
     hint: go there, or leave the session out
     ");
 }

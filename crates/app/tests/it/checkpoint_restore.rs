@@ -48,7 +48,7 @@ fn nothing_is_written_into_git_or_the_store() {
     env.biv(&["checkpoint", "create"]).ok();
     assert_snapshot!(env.run("checkpoint restore latest --into .git/x"), @"
     exit 1
-    error: `[root]/work/.git/x` is inside a `.git` folder, where nothing of ours may be written
+    error: `[root]/project/.git/x` is inside a `.git` folder, where nothing of ours may be written
     hint: name a folder of its own
     ");
     let store = env.store().join("x");

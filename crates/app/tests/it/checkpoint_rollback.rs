@@ -204,7 +204,7 @@ fn another_workspaces_checkpoint_is_refused() {
     std::fs::create_dir(&other).unwrap();
     assert_snapshot!(env.biv_in(&other, &["checkpoint", "rollback", &id, "--yes"]).text(), @"
     exit 1
-    error: checkpoint cp-20260121-001 was taken in another workspace, `[root]/work`
+    error: checkpoint cp-20260121-001 was taken in another workspace, `[root]/project`
     hint: go there to roll it back, or write it elsewhere with `biv checkpoint restore … --into DIR`
     ");
 }
@@ -239,7 +239,7 @@ fn paths_are_read_from_where_the_person_stands() {
     for (folder, path, a, b) in [
         ("src", "a", "1", "2"),
         ("src", "../b", "2", "1"),
-        (".", "../work/src", "1", "2"),
+        (".", "../project/src", "1", "2"),
         ("src", "..", "1", "1"),
     ] {
         env.biv(&["-C", folder, "checkpoint", "rollback", "cp-001", path, "--yes"]).ok();

@@ -22,7 +22,7 @@ fn every_setting_is_shown_with_its_source() {
     risky = ["rm -r|-f|*", "git reset|checkout|switch|restore|clean|stash|rebase|filter-branch|filter-repo", "git push --force|--force-with-lease|-f|--delete|--mirror", "git branch -D", "git worktree remove", "mv *", "find -delete", "find -exec", "shred", "truncate", "dd", "rsync --delete", "alembic upgrade|downgrade", "prisma migrate|db", "rails db:migrate|db:drop|db:reset|db:rollback", "rake db:migrate|db:drop|db:reset|db:rollback", "python|python3 migrate|flush", "manage.py migrate|flush", "knex migrate:latest|migrate:rollback", "sequelize db:migrate|db:drop", "flyway", "liquibase", "drizzle-kit push|migrate", "diesel migration|database", "sqlx migrate|database", "docker system|volume", "terraform apply|destroy", "kubectl delete"] # default
 
     [checkpoint]
-    auto_interval_seconds = 300                  # [root]/work/bivouac.toml
+    auto_interval_seconds = 300                  # [root]/project/bivouac.toml
     max_file_size = "100MB"                      # default
     max_per_session = 20                         # default
     retention_days = 30                          # BIV_CHECKPOINT_RETENTION_DAYS
@@ -36,11 +36,11 @@ fn every_setting_is_shown_with_its_source() {
 
     [workspace]
     exclude = []                                 # default
-    include = ["data/*.db"]                      # [root]/work/bivouac.toml
+    include = ["data/*.db"]                      # [root]/project/bivouac.toml
     "#);
     assert_snapshot!(env.run("config path"), @"
     user       [root]/home/.config/bivouac/config.toml
-    workspace  [root]/work/bivouac.toml
+    workspace  [root]/project/bivouac.toml
     ");
     assert_eq!(env.json("config show")["checkpoint.retention_days"]["value"], 30);
 }
@@ -51,18 +51,18 @@ fn a_slip_names_what_was_meant() {
     env.write("a", "1").write("bivouac.toml", "[checkpoint]\nmax_per_sesion = 5\n");
     assert_snapshot!(env.run("checkpoint create"), @"
     exit 1
-    error: unknown key `checkpoint.max_per_sesion` in `[root]/work/bivouac.toml`
+    error: unknown key `checkpoint.max_per_sesion` in `[root]/project/bivouac.toml`
     hint: did you mean `checkpoint.max_per_session`?
     ");
     env.write("bivouac.toml", "[checkpoint]\nretention_days = \"a week\"\n");
     assert_snapshot!(env.run("config show"), @r#"
     exit 1
-    error: `checkpoint.retention_days` in `[root]/work/bivouac.toml` is "a week", and it must be a number of days
+    error: `checkpoint.retention_days` in `[root]/project/bivouac.toml` is "a week", and it must be a number of days
     "#);
     env.write("bivouac.toml", "[checkpoint\n");
     assert_snapshot!(env.run("status"), @"
     exit 1
-    error: `[root]/work/bivouac.toml` is not valid TOML: line 1: unclosed table, expected `]`
+    error: `[root]/project/bivouac.toml` is not valid TOML: line 1: unclosed table, expected `]`
     ");
     env.write("bivouac.toml", "[store]\nbudget = \"1GB\"\n");
     assert_snapshot!(env.run("status"), @"

@@ -28,7 +28,7 @@ fn a_full_store_is_told_and_nothing_is_lost() {
     env.write("a", "1");
     let noise: Vec<u8> =
         (0..1_000_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
-    let script = "cd work; export BIV_STORE=../small/store
+    let script = "cd project; export BIV_STORE=../small/store
         $BIV checkpoint create >/dev/null; cp ../noise big
         $BIV checkpoint create || echo exit $?
         rm big; echo 2 > a; $BIV checkpoint rollback cp-001 --yes >/dev/null; cat a
@@ -49,7 +49,7 @@ fn a_full_store_is_told_and_nothing_is_lost() {
 #[test]
 fn a_full_workspace_leaves_everything_as_it_was() {
     let env = env();
-    let script = "mkdir small/work; cd small/work; export BIV_STORE=../../store
+    let script = "mkdir small/project; cd small/project; export BIV_STORE=../../store
         head -c 600000 /dev/zero | tr '\\0' 'a' > big; echo 1 > a; $BIV checkpoint create >/dev/null
         rm big; echo 2 > a; head -c 900000 /dev/zero > filler
         $BIV checkpoint rollback cp-001 a big --yes || echo exit $?
@@ -69,7 +69,7 @@ fn a_full_workspace_leaves_everything_as_it_was() {
 fn a_read_only_store_can_be_read() {
     let env = env();
     env.write("a", "1");
-    let script = "cd work; export BIV_STORE=../small/store
+    let script = "cd project; export BIV_STORE=../small/store
         $BIV checkpoint create -m kept >/dev/null; mount -o remount,ro ../small
         $BIV checkpoint list; echo 2 > a; $BIV checkpoint diff cp-001
         $BIV checkpoint restore cp-001 --into ../out; cat ../out/a; $BIV verify

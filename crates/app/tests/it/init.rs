@@ -9,11 +9,11 @@ fn a_folder_becomes_a_workspace_of_its_own() {
     let env = env();
     assert_snapshot!(env.run("init"), @"
     Wrote bivouac.toml, with every setting of a workspace commented out
-    Workspace [root]/work
+    Workspace [root]/project
     Store     [root]/home/.local/share/bivouac
     ");
     assert_snapshot!(env.run("init"), @"
-    Workspace [root]/work
+    Workspace [root]/project
     Store     [root]/home/.local/share/bivouac
     ");
     // Everything in it is a comment, and from below the workspace is found.
@@ -32,8 +32,8 @@ fn a_project_can_keep_its_own_store() {
     let env = env();
     assert_snapshot!(env.run("init --local"), @"
     Wrote bivouac.toml, with every setting of a workspace commented out
-    Workspace [root]/work
-    Store     [root]/work/.agents
+    Workspace [root]/project
+    Store     [root]/project/.agents
     ");
     env.write("a", "1");
     env.biv(&["checkpoint", "create"]).ok();

@@ -64,7 +64,7 @@ fn a_torn_conversation_comes_back_to_its_last_whole_record_and_moves_with_its_fo
     let copy = fs::read_to_string(PathBuf::from(plan["command"][2].as_str().unwrap())).unwrap();
     let elsewhere = env.root().canonicalize().unwrap().join("elsewhere");
     assert_eq!(copy.lines().count(), 2, "{copy}");
-    assert!(copy.contains(elsewhere.to_str().unwrap()) && !copy.contains("/work\""), "{copy}");
+    assert!(copy.contains(elsewhere.to_str().unwrap()) && !copy.contains("/project\""), "{copy}");
     assert_eq!(fs::read_to_string(elsewhere.join("a")).unwrap(), "1");
 }
 

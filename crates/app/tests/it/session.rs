@@ -22,7 +22,7 @@ fn a_session_is_opened_listed_and_shown() {
       Agent        claude-code
       Task         Refactor auth
       Status       active
-      Workspace    [root]/work
+      Workspace    [root]/project
       Created      2026-01-21 14:31
       Updated      2026-01-21 14:31
       Checkpoints  0
@@ -149,7 +149,7 @@ fn it_is_paused_resumed_completed_and_failed() {
       Name         work
       Agent        manual
       Status       failed: tests never passed
-      Workspace    [root]/work
+      Workspace    [root]/project
       Created      2026-01-21 14:30
       Updated      2026-01-21 14:37
       Checkpoints  2, the last is cp-20260121-002 (2026-01-21 14:37)

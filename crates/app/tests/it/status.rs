@@ -9,7 +9,7 @@ fn it_tells_how_things_stand() {
     let env = git_env();
     env.write("a", "1").write(".gitignore", "*.log\n").write("x.log", "");
     assert_snapshot!(env.run("status"), @"
-    Workspace  [root]/work
+    Workspace  [root]/project
     Session    none yet; `biv checkpoint create` makes one
     Changes    2 new, 0 modified, 0 deleted to save
     Coverage   2 files, 7 B; left out: 1 ignored
@@ -19,7 +19,7 @@ fn it_tells_how_things_stand() {
     env.biv(&["checkpoint", "create"]).ok();
     env.write("a", "2").write("b", "2").remove(".gitignore");
     assert_snapshot!(env.run("status"), @"
-    Workspace  [root]/work
+    Workspace  [root]/project
     Session    task-00000001 (active): Refactor auth
     Last       cp-20260121-001 (MANUAL), 1 minute ago
     Changes    2 new, 1 modified, 1 deleted since then

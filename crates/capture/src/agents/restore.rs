@@ -84,8 +84,8 @@ impl Rewrite {
     }
 }
 
-/// Replaces a folder wherever it stands as a whole: `/work/app` is neither part of `/work/apple` nor
-/// of `/my/work/app`.
+/// Replaces a folder wherever it stands as a whole: `/code/app` is neither part of `/code/apple` nor
+/// of `/my/code/app`.
 fn replace_whole(line: &str, from: &str, to: &str) -> String {
     let is_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.' | '-');
     let mut out = String::with_capacity(line.len());
@@ -165,15 +165,15 @@ mod tests {
 
     #[test]
     fn a_folder_is_replaced_as_a_whole_and_nowhere_else() {
-        let folder = Some(("/work/app".to_owned(), "/else/where".to_owned()));
+        let folder = Some(("/code/app".to_owned(), "/else/where".to_owned()));
         let rewrite = Rewrite { folder, ids: Vec::new() };
         let check = |line: &str, expected: &str| assert_eq!(rewrite.apply(line), expected);
-        check(r#"{"cwd":"/work/app"}"#, r#"{"cwd":"/else/where"}"#);
-        check("/work/app/src and /work/apple", "/else/where/src and /work/apple");
-        check("/work/app-two /work/app_2 /work/app.old", "/work/app-two /work/app_2 /work/app.old");
-        check("It is in /work/app.", "It is in /else/where.");
-        check("/work/app\\n/work/app", "/else/where\\n/else/where");
-        check("/my/work/app", "/my/work/app");
+        check(r#"{"cwd":"/code/app"}"#, r#"{"cwd":"/else/where"}"#);
+        check("/code/app/src and /code/apple", "/else/where/src and /code/apple");
+        check("/code/app-two /code/app_2 /code/app.old", "/code/app-two /code/app_2 /code/app.old");
+        check("It is in /code/app.", "It is in /else/where.");
+        check("/code/app\\n/code/app", "/else/where\\n/else/where");
+        check("/my/code/app", "/my/code/app");
     }
 
     #[test]
