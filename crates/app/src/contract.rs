@@ -8,6 +8,7 @@ use bivouac_core::conversation::{ConversationSummary, Tokens};
 use bivouac_core::git::GitFacts;
 use bivouac_core::operation::Outcome;
 use bivouac_core::session::Status;
+use bivouac_core::work::Work;
 use bivouac_core::{checkpoint, session, text};
 use bivouac_engine::compare::{ChangeKind, Comparison};
 use bivouac_journal::query::{KeptCheckpoint, LogLine};
@@ -121,6 +122,17 @@ impl From<&ConversationSummary> for Conversation {
             cost_usd: it.cost_usd,
         }
     }
+}
+
+/// All progress, noun by noun. What there is one of is no list.
+pub fn progress(work: &Work) -> serde_json::Value {
+    let mut document = serde_json::to_value(work).unwrap_or_default();
+    for noun in ["outline", "phase"] {
+        if let Some(only) = document.get_mut(noun) {
+            *only = only.get_mut(0).map(serde_json::Value::take).unwrap_or_default();
+        }
+    }
+    document
 }
 
 /// `12,500`.

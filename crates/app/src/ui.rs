@@ -88,6 +88,27 @@ impl Ui {
         }
     }
 
+    /// From here on the answer is a document.
+    pub fn as_json(&mut self) {
+        self.form = Form::Json;
+    }
+
+    pub fn is_json(&self) -> bool {
+        self.form == Form::Json
+    }
+
+    /// One of many answers, for programs: a document on a line.
+    pub fn line(&mut self, document: &impl Serialize) -> io::Result<()> {
+        match self.form {
+            Form::Text => Ok(()),
+            Form::Json => {
+                let text = serde_json::to_string(document).map_err(io::Error::other)?;
+                writeln!(self.stdout, "{text}")?;
+                self.stdout.flush()
+            }
+        }
+    }
+
     /// Something worth knowing that is not the answer.
     pub fn note(&mut self, line: impl Display) {
         let _nobody_listens =

@@ -1,7 +1,7 @@
 //! Running other programs. None of ours is ever started with the caller's git or agent markers, and
 //! none can keep us waiting for ever.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -21,6 +21,7 @@ pub struct Program {
     name: String,
     command: Command,
     within: Duration,
+    input: Vec<u8>,
 }
 
 impl Program {
@@ -36,7 +37,7 @@ impl Program {
                 command.env_remove(variable);
             }
         }
-        Self { name: name.to_owned(), command, within: Duration::from_secs(30) }
+        Self { name: name.to_owned(), command, within: Duration::from_secs(30), input: Vec::new() }
     }
 
     /// git, reading only: it takes no locks, refreshes no index, asks no questions.
@@ -63,6 +64,12 @@ impl Program {
         self
     }
 
+    /// What it reads.
+    pub fn with_input(mut self, input: Vec<u8>) -> Self {
+        self.input = input;
+        self
+    }
+
     /// Starts it and lets it go: it has no descriptor of ours, and nobody waits for it.
     pub fn start_detached(mut self) -> Result<()> {
         use std::os::unix::process::CommandExt;
@@ -80,11 +87,17 @@ impl Program {
 
     /// Runs it and answers what it wrote. A program that fails is an error with its last words.
     pub fn output(mut self) -> Result<Vec<u8>> {
-        self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
+        self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self
             .command
             .spawn()
             .map_err(|source| Error::NotStarted { program: self.name.clone(), source })?;
+        if let Some(mut pipe) = child.stdin.take() {
+            let input = std::mem::take(&mut self.input);
+            // A program that does not read all of it has read enough.
+            thread::spawn(move || pipe.write_all(&input));
+        }
         let stdout = read_in_background(child.stdout.take());
         let stderr = read_in_background(child.stderr.take());
         let Ok(output) = stdout.recv_timeout(self.within) else {

@@ -31,6 +31,9 @@ pub struct Checkpoint {
     /// What the agent and the person had said by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<ConversationSummary>,
+    /// How far the work was: the stored [`crate::work::Work`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<ObjectId>,
     /// Whatever the caller wants to find again, as it was passed.
     pub state: Option<State>,
     /// The operation this was taken for, when it is a safety checkpoint.

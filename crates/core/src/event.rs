@@ -11,8 +11,11 @@ use crate::checkpoint::{Checkpoint, Trigger};
 use crate::id::{CheckpointId, ObjectId, OperationId};
 use crate::operation::{Operation, Outcome};
 use crate::session::NewSession;
-use crate::task::TaskChanged;
 use crate::text::{Name, Note};
+use crate::work::{
+    Approval, Artifact, Blocker, Commit, Decision, Delegation, ForkPoint, Gate, Outline, Partition,
+    Phase, Remark, Step, Task, TestRun, Worktree,
+};
 
 /// Declares the closed set of events once: the variant, the word it is stored under, its data.
 macro_rules! events {
@@ -81,7 +84,22 @@ events! {
     SubagentStarted(SubagentStarted) = "subagent.started",
     SubagentStopped(SubagentStopped) = "subagent.stopped",
     ApprovalAsked(ApprovalAsked) = "approval.asked",
-    TaskChanged(TaskChanged) = "task.changed",
+    TaskChanged(Box<Task>) = "task.changed",
+    SessionDescribed(Box<Outline>) = "session.described",
+    PhaseChanged(Box<Phase>) = "phase.changed",
+    ArtifactChanged(Box<Artifact>) = "artifact.changed",
+    DecisionMade(Box<Decision>) = "decision.made",
+    BlockerChanged(Box<Blocker>) = "blocker.changed",
+    ApprovalChanged(Box<Approval>) = "approval.changed",
+    GateExecuted(Box<Gate>) = "gate.executed",
+    StepChanged(Box<Step>) = "step.changed",
+    DelegationChanged(Box<Delegation>) = "delegation.changed",
+    ForkPointChanged(Box<ForkPoint>) = "fork_point.changed",
+    PartitionChanged(Box<Partition>) = "partition.changed",
+    WorktreeChanged(Box<Worktree>) = "worktree.changed",
+    RemarkMade(Box<Remark>) = "note.added",
+    CommitSeen(Box<Commit>) = "commit.seen",
+    TestsRun(Box<TestRun>) = "tests.run",
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -65,6 +65,20 @@ uuid_id!(
     PackId
 );
 
+impl EventId {
+    /// The same word in the same session is always the same event.
+    pub fn of_key(session: SessionId, key: &str, place: usize) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher
+            .update(session.uuid().as_bytes())
+            .update(&place.to_le_bytes())
+            .update(key.as_bytes());
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not an id")]
 pub struct BadId(String);

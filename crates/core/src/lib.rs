@@ -2,7 +2,8 @@
 //!
 //! - [`id`], [`time`], [`size`], [`path`], [`text`]: the words everything else is made of
 //! - [`event`], [`session`], [`checkpoint`], [`operation`], [`git`]: what can happen, and what things are
-//! - [`agent`], [`conversation`], [`task`], [`observation`]: what agents do, and what we do about it
+//! - [`agent`], [`conversation`], [`observation`]: what agents do, and what we do about it
+//! - [`work`], [`replay`], [`context`]: what a session's progress is made of, and what follows from it
 //! - [`autosave`], [`retention`], [`risk`]: what follows from it
 //! - [`redact`], [`budget`], [`briefing`]: what a model is told, and what nobody is
 //! - [`progress`]: how long work tells how far it is
@@ -12,6 +13,7 @@ pub mod autosave;
 pub mod briefing;
 pub mod budget;
 pub mod checkpoint;
+pub mod context;
 pub mod conversation;
 pub mod event;
 pub mod git;
@@ -21,10 +23,11 @@ pub mod operation;
 pub mod path;
 pub mod progress;
 pub mod redact;
+pub mod replay;
 pub mod retention;
 pub mod risk;
 pub mod session;
 pub mod size;
-pub mod task;
 pub mod text;
 pub mod time;
+pub mod work;

@@ -8,8 +8,8 @@ use crate::checkpoint::Trigger;
 use crate::conversation::NativeId;
 use crate::event::Event;
 use crate::risk;
-use crate::task::{TaskChanged, TaskStatus};
 use crate::text::Note;
+use crate::work::{Task, TaskStatus};
 
 /// One thing an agent told us.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub enum Happening {
         by: Option<String>,
     },
     Compacted,
-    TaskChanged(TaskChanged),
+    TaskChanged(Task),
     Ended {
         reason: Option<String>,
     },
@@ -76,7 +76,7 @@ pub struct ToolCall {
     pub kind: ToolKind,
     pub files: Vec<String>,
     pub command: Option<String>,
-    pub tasks: Vec<TaskChanged>,
+    pub tasks: Vec<Task>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -219,10 +219,10 @@ fn tool_done(
     response
 }
 
-fn task_changed(changes: &[TaskChanged]) -> Response {
+fn task_changed(changes: &[Task]) -> Response {
     let is_done = changes.iter().any(|change| change.status == Some(TaskStatus::Completed));
     Response {
-        events: changes.iter().cloned().map(Event::TaskChanged).collect(),
+        events: changes.iter().cloned().map(|it| Event::TaskChanged(Box::new(it))).collect(),
         save: is_done.then_some(Trigger::Task),
         ..Response::default()
     }
@@ -278,10 +278,11 @@ mod tests {
         let done = |call| Happening::ToolDone { call, duration_ms: None, error: None };
         check(done(call(ToolKind::Edit, None)), Some(Trigger::Periodic));
         check(done(call(ToolKind::Other, None)), None);
-        let finished = TaskChanged {
+        let finished = Task {
             task: "1".to_owned(),
             subject: None,
             status: Some(TaskStatus::Completed),
+            ..Task::default()
         };
         check(
             done(ToolCall { tasks: vec![finished], ..call(ToolKind::Other, None) }),

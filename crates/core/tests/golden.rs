@@ -60,6 +60,21 @@ const AGREED: &[(&str, &str)] = &[
     ("subagent.stopped", "434437f42472ca18"),
     ("approval.asked", "0c0e3e40edb47452"),
     ("task.changed", "ad49b76915644cc4"),
+    ("session.described", "f964fb09ec003b97"),
+    ("phase.changed", "37a0076143e86830"),
+    ("artifact.changed", "6cc3d747d7ed51a4"),
+    ("decision.made", "58daad06439b1436"),
+    ("blocker.changed", "4c5dd0f667d25800"),
+    ("approval.changed", "e58548e72b1cab12"),
+    ("gate.executed", "3d567bf60b698b08"),
+    ("step.changed", "17440b49772b7e68"),
+    ("delegation.changed", "e6b8b3c920ffe099"),
+    ("fork_point.changed", "4f5467087cfe9cc9"),
+    ("partition.changed", "86c9a289c7cc7296"),
+    ("worktree.changed", "1d60ce264dec96fa"),
+    ("note.added", "c9f321bace20e6b8"),
+    ("commit.seen", "7c2423d1f1b17fe1"),
+    ("tests.run", "eff3826dd183ddb5"),
 ];
 
 #[test]

@@ -1,10 +1,11 @@
 //! What a model is told: a notice that there is unfinished work, or all it needs to go on.
 
 use bivouac_capture::git;
-use bivouac_core::briefing::{self, Facts};
+use bivouac_core::briefing::{self, BRIEFING_TOKENS, Facts, Format};
 use bivouac_core::git::GitFacts;
 use bivouac_core::id::SessionId;
 use bivouac_core::session::{Session, Status};
+use bivouac_core::work::{Thing, Work};
 use bivouac_journal::query::SessionFilter;
 use bivouac_snapshot::diff::{Filter, Trees, diff};
 use bivouac_snapshot::path_set::PathSet;
@@ -13,6 +14,8 @@ use crate::{Engine, Result};
 
 /// So many messages are looked at; the budget decides how many are told.
 const LAST_WORDS: u32 = 40;
+/// The same for events.
+const LAST_EVENTS: u32 = 12;
 
 impl Engine {
     /// Tells of unfinished work of this workspace, other than that of `own`, if there is any.
@@ -20,7 +23,8 @@ impl Engine {
         let Some(session) = self.unfinished(own)? else {
             return Ok(None);
         };
-        Ok(Some(briefing::notice(&session, &self.journal.tasks(session.id)?)))
+        let work = self.journal.work(session.id)?;
+        Ok(Some(briefing::notice(&session, &work, self.redactor())))
     }
 
     /// The newest session here that is open, has been worked on, and whose agent is gone.
@@ -43,18 +47,21 @@ impl Engine {
 
     /// All a fresh agent needs to go on with a session.
     pub fn briefing(&self, session: &Session) -> Result<String> {
-        Ok(briefing::briefing(&self.facts(session)?))
+        let facts = self.facts(session)?;
+        Ok(briefing::briefing(&facts, Format::Text, BRIEFING_TOKENS)?)
     }
 
-    fn facts(&self, session: &Session) -> Result<Facts> {
+    /// Everything a briefing is made of, as it is now.
+    pub fn facts(&self, session: &Session) -> Result<Facts> {
         let kept = self.journal.last_checkpoint(session.id)?;
         let git_then = kept.as_ref().map(|kept| self.git_facts(kept)).transpose()?.flatten();
         let git_now = self.git_now();
         let heads = git_then
             .as_ref()
             .and_then(|it| it.head.as_deref())
-            .zip(git_now.as_ref().and_then(|it| it.head.as_deref()));
-        let n_commits_since = heads.and_then(|(then, now)| self.commits_between(then, now));
+            .zip(git_now.as_ref().and_then(|it| it.head.as_deref()))
+            .filter(|(then, now)| then != now);
+        let commits = heads.and_then(|(then, now)| self.commits_since(then, now));
         let changed = match &kept {
             Some(kept) if session.workspace == self.home.workspace_path() => {
                 self.changed_since(&kept.taken.checkpoint.tree)?
@@ -62,19 +69,48 @@ impl Engine {
             _ => Vec::new(),
         };
         let (said, trouble) = self.journal.last_words(session.id, LAST_WORDS)?;
+        let work = self.journal.work(session.id)?;
+        let recent = self.journal.recent_progress(session.id, LAST_EVENTS)?;
         Ok(Facts {
             session: session.clone(),
             now: self.clock.now(),
             checkpoint: kept.map(|kept| kept.taken.checkpoint),
+            missing: self.missing(&work, git_then.as_ref()),
             git_then,
             git_now,
-            n_commits_since,
+            n_commits_since: commits.as_ref().map(|it| it.len() as u64),
+            commits_since: commits.unwrap_or_default().into_iter().take(20).collect(),
             changed,
-            tasks: self.journal.tasks(session.id)?,
-            approvals: self.journal.approvals(session.id)?,
+            recent: recent.iter().filter_map(|event| work.told(event)).collect(),
+            work,
+            asked: self.journal.approvals(session.id)?,
             trouble,
             said,
+            remembered: Vec::new(),
+            redactor: self.redactor().clone(),
         })
+    }
+
+    /// What the work names and is not there: paths, branches, commits.
+    fn missing(&self, work: &Work, git_then: Option<&GitFacts>) -> Vec<String> {
+        let artifacts = work.artifacts.iter().filter(|it| !it.is_over()).map(|it| &it.place);
+        let files = work.tasks.iter().flat_map(|it| it.files.iter().flatten());
+        let outputs = work.steps.iter().flat_map(|it| it.outputs.iter().flatten());
+        let paths = artifacts.chain(files).chain(outputs.map(|it| &it.path));
+        let mut missing: Vec<String> = Vec::new();
+        for path in paths.filter(|path| !path.contains("://")) {
+            let is_there = self.home.workspace.join(path).symlink_metadata().is_ok();
+            if !is_there && !missing.contains(path) {
+                missing.push(path.clone());
+            }
+        }
+        let branches = work.worktrees.iter().filter(|it| !it.is_over()).map(|it| it.branch.clone());
+        let commits = git_then.and_then(|it| it.head.clone());
+        let names: Vec<String> = branches.chain(commits).collect();
+        if self.home.repository().is_some() {
+            missing.extend(git::missing_names(&self.home.workspace, &names));
+        }
+        missing
     }
 
     pub(crate) fn git_now(&self) -> Option<GitFacts> {
@@ -83,7 +119,8 @@ impl Engine {
         Some(reading.facts)
     }
 
-    pub(crate) fn commits_between(&self, then: &str, now: &str) -> Option<u64> {
+    /// The commits between two, newest first: `sha subject`.
+    pub(crate) fn commits_since(&self, then: &str, now: &str) -> Option<Vec<String>> {
         git::commits_between(&self.home.workspace, then, now)
     }
 

@@ -31,6 +31,12 @@ pub struct Config {
     pub auto_gc: bool,
     pub risks: risk::Policy,
     pub prices: Prices,
+    /// What is written down with every checkpoint.
+    pub exports: Vec<String>,
+    /// The command that is asked for replies; empty if there is none.
+    pub approval_command: Vec<String>,
+    /// The memory server; empty if there is none.
+    pub memory_command: Vec<String>,
     /// Every key with its value and where that came from.
     pub settings: BTreeMap<String, Setting>,
 }
@@ -71,7 +77,7 @@ pub enum BadConfig {
     UnknownVariable { name: String, nearest: Option<String> },
     #[error("`{key}` in `{place}` is {found}, and it must be {wanted}")]
     BadValue { key: String, place: String, found: String, wanted: &'static str },
-    #[error("`{key}` is about the whole store, so a workspace cannot set it")]
+    #[error("`{key}` is for your own configuration, so a workspace cannot set it")]
     NotForWorkspace { key: String, user_config: PathBuf },
 }
 
@@ -104,7 +110,7 @@ impl Config {
         let mut layers = Layers::defaults();
         layers.add_file(&home.user_config)?;
         let own_keys: BTreeSet<String> =
-            layers.settings.keys().filter(|key| key.starts_with("store.")).cloned().collect();
+            layers.settings.keys().filter(|key| is_own(key)).cloned().collect();
         let workspace_file = home.workspace_config();
         for key in layers.add_file(&workspace_file)? {
             if own_keys.contains(&key) {
@@ -117,6 +123,11 @@ impl Config {
         layers.add_variables()?;
         layers.read()
     }
+}
+
+/// What is about the whole store, or names a program to run, is not for a project to say.
+fn is_own(key: &str) -> bool {
+    ["store.", "approvals.", "memory."].iter().any(|section| key.starts_with(section))
 }
 
 /// Accepted beside `auto_interval_seconds`.
@@ -282,8 +293,24 @@ impl Layers {
                 build_folders: self.strings("agents.build_folders")?,
             },
             prices: self.prices()?,
+            exports: self.exports()?,
+            approval_command: self.strings("approvals.command")?,
+            memory_command: self.strings("memory.command")?,
             settings: self.settings,
         })
+    }
+
+    fn exports(&self) -> Result<Vec<String>, BadConfig> {
+        const KEY: &str = "export.on_checkpoint";
+        const KNOWN: [&str; 4] = ["handoff", "session-checkpoint", "memory", "checkpoint-md"];
+        let names = self.strings(KEY)?;
+        match names.iter().all(|name| KNOWN.contains(&name.as_str())) {
+            true => Ok(names),
+            false => Err(self.bad(
+                KEY,
+                "a list of \"handoff\", \"session-checkpoint\", \"memory\" or \"checkpoint-md\"",
+            )),
+        }
     }
 
     fn prices(&self) -> Result<Prices, BadConfig> {

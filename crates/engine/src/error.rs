@@ -13,6 +13,7 @@ use bivouac_core::session::AlreadyThere;
 use bivouac_core::size::Bytes;
 use bivouac_core::text::{BadName, BadNote};
 use bivouac_core::time::in_words;
+use bivouac_core::work::Noun;
 
 use crate::config::BadConfig;
 
@@ -40,6 +41,8 @@ pub enum Error {
     Io { path: PathBuf, source: io::Error },
     #[error("`{}` is {what}, which cannot be a workspace", path.display())]
     WorkspaceRefused { path: PathBuf, what: &'static str },
+    #[error("there is already a {} `{key}`", noun.as_str())]
+    ThingThere { noun: Noun, key: String },
     #[error("there is no {kind} `{word}`")]
     NotFound { kind: Kind, word: String },
     #[error("`{word}` can be several {kind}s:\n{}", candidates.join("\n"))]
@@ -94,6 +97,16 @@ pub enum Error {
     NoCheckpoint { handle: SessionHandle },
     #[error("this workspace is not in a git repository, so nothing can be stashed")]
     NotGit,
+    #[error(transparent)]
+    Replay(#[from] bivouac_core::replay::BadReplay),
+    #[error("{}", cautions.join("\n"))]
+    ReplayRefused { cautions: Vec<String> },
+    #[error("`{command}` did not answer as it should: {what}")]
+    BadAnswer { command: String, what: String },
+    #[error("no command is configured that could be asked for replies")]
+    NoApprovalCommand,
+    #[error(transparent)]
+    TooSmall(#[from] bivouac_core::briefing::TooSmall),
     #[error("`BIV_CLOCK` is not a time: `{0}`")]
     BadClock(String),
     #[error("there is no home folder to keep the store in")]
@@ -105,6 +118,8 @@ pub enum Error {
 pub enum Kind {
     Session,
     Checkpoint,
+    /// Something that progress is made of.
+    Thing(Noun),
 }
 
 impl std::fmt::Display for Kind {
@@ -112,6 +127,7 @@ impl std::fmt::Display for Kind {
         f.pad(match self {
             Self::Session => "session",
             Self::Checkpoint => "checkpoint",
+            Self::Thing(noun) => noun.as_str(),
         })
     }
 }
@@ -137,6 +153,15 @@ impl Error {
             }
             Self::NotFound { kind: Kind::Checkpoint, .. } => {
                 "`biv checkpoint list --all` shows all checkpoints"
+            }
+            Self::NotFound { kind: Kind::Thing(noun), .. } => {
+                return Some(format!("`biv {} list` shows all there are", command_of(*noun)));
+            }
+            Self::ThingThere { noun, .. } => {
+                return Some(format!(
+                    "`biv {} list` shows it; choose another id",
+                    command_of(*noun)
+                ));
             }
             Self::Ambiguous { .. } => "write more of it, or its full id",
             Self::NoSession => "`biv checkpoint create` makes one, or `biv session new`",
@@ -174,6 +199,15 @@ impl Error {
             Self::PlanOutdated { .. } => "look at the workspace, then say it again",
             Self::NoCheckpoint { .. } => "`biv checkpoint create` takes one",
             Self::State(_) => "pass JSON such as '{\"key\": 1}', or `@FILE`",
+            Self::Replay(_) => "`biv step list` shows all there are",
+            Self::ReplayRefused { .. } => {
+                "look at it with `--print`, or pass `--force` to start it anyway"
+            }
+            Self::BadAnswer { .. } => {
+                "it has to print a list such as [{\"id\": \"a1\", \"answer\": \"yes\"}]"
+            }
+            Self::NoApprovalCommand => "set `approvals.command` in your own configuration",
+            Self::TooSmall(_) => "raise `--budget`",
             Self::BadClock(_) => "write it as `2026-01-21T14:30:00Z`, or unset it",
             Self::NoHome => "set `HOME`, or `BIV_STORE` to a folder for the store",
             Self::AlreadyThere(_) | Self::Name(_) | Self::Note(_) | Self::NotGit => return None,
@@ -187,6 +221,11 @@ pub(crate) fn in_one_line(error: &Error) -> String {
     let causes =
         std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// The command that is about things of a noun.
+fn command_of(noun: Noun) -> String {
+    noun.as_str().replace(' ', "-")
 }
 
 fn locked_hint(owner: Option<&str>) -> String {

@@ -9,6 +9,7 @@ use bivouac_core::event::Level;
 use bivouac_core::progress::Silent;
 use bivouac_core::session::Session;
 use bivouac_core::text::Name;
+use bivouac_core::work::Item;
 use bivouac_journal::query::KeptCheckpoint;
 
 use crate::home::Wishes;
@@ -55,6 +56,9 @@ impl Engine {
             name,
             metadata: Some(metadata.to_string().parse()?),
         })?;
+        // What was known about the work goes with it.
+        let known = self.work_of(origin)?.items().into_iter().map(Item::into_event).collect();
+        there.record(session.id, known)?;
         let mut request = SaveRequest::new(Trigger::Manual);
         request.message = Some(format!("forked from {}", origin.handle).parse()?);
         request.conversation.clone_from(&origin.conversation);

@@ -4,9 +4,11 @@
 //! - [`open`]: the store, ready for a command; [`select`]: from words to sessions and checkpoints
 //! - [`session`], [`save`], [`compare`], [`rollback`], [`restore`], [`keep`]: what people do
 //! - [`observe`], [`hooks`], [`converse`], [`brief`], [`resume`], [`fork`]: what agents do, and get back
-//! - `look`, `git`, `heal`, `room`, `spool`: what those need
+//! - [`progress`], [`approvals`], [`replay`]: what is said about the work, and what follows
+//! - `look`, `git`, `heal`, `room`, `secrets`, `seen`, `spool`: what those need
 //! - [`sweep`], [`verify`], [`reconcile`], [`status`]: looking after the store
 
+pub mod approvals;
 pub mod brief;
 pub mod clock;
 pub mod compare;
@@ -23,12 +25,16 @@ pub mod lock;
 mod look;
 pub mod observe;
 pub mod open;
+pub mod progress;
 pub mod reconcile;
+pub mod replay;
 pub mod restore;
 pub mod resume;
 pub mod rollback;
 mod room;
 pub mod save;
+mod secrets;
+mod seen;
 pub mod select;
 pub mod session;
 mod spool;
@@ -36,7 +42,10 @@ pub mod status;
 pub mod sweep;
 pub mod verify;
 
+use std::sync::OnceLock;
+
 use bivouac_core::progress::Progress;
+use bivouac_core::redact::Redactor;
 use bivouac_journal::Journal;
 use bivouac_snapshot::objects::Packs;
 
@@ -51,4 +60,5 @@ pub struct Engine {
     packs: Packs,
     progress: Box<dyn Progress>,
     notices: Vec<String>,
+    redactor: OnceLock<Redactor>,
 }

@@ -1,6 +1,7 @@
 //! What agents tell their hooks: understood, put on record, answered, and saved where that is due. Nothing
 //! in here may break or hold up the agent.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 
@@ -97,6 +98,10 @@ impl Engine {
             return if says { self.notice(None) } else { Ok(None) };
         };
         let words = self.words(observation, &session, response.tell);
+        let asked = match observation.happening {
+            Happening::Started(_) => self.check_approvals_soon(&session),
+            _ => Ok(()),
+        };
         let looked = if response.look { self.look_for_changes(&session) } else { Ok(Vec::new()) };
         if let (Some(Event::ToolUsed(used)), Ok(changed)) = (response.events.first_mut(), &looked) {
             used.n_more_files = changed.len().saturating_sub(MANY_FILES) as u64;
@@ -112,7 +117,8 @@ impl Engine {
             Some(trigger) => self.save_for(&session, trigger, observation),
             None => Ok(()),
         };
-        let failures = [("save", saved.err()), ("look", looked.err())];
+        let failures =
+            [("save", saved.err()), ("look", looked.err()), ("ask for replies", asked.err())];
         for (what, error) in failures.into_iter().filter_map(|(what, it)| Some((what, it?))) {
             self.note_failure(session.id, what, &error)?;
         }
@@ -298,18 +304,25 @@ impl Engine {
     }
 
     fn save_detached(&self, session: &Session, trigger: Trigger) -> Result<()> {
-        let own = std::env::current_exe().map_err(Error::io("biv"))?;
-        let words = [
-            "--root".into(),
-            self.home.workspace.clone().into_os_string(),
-            "--store".into(),
-            self.home.store.clone().into_os_string(),
+        self.start_own([
             "checkpoint".into(),
             "create".into(),
             session.id.to_string().into(),
             "--trigger".into(),
             trigger.as_str().to_lowercase().into(),
+        ])
+    }
+
+    /// Starts a command of ours for this workspace and store, and lets it go.
+    pub(crate) fn start_own(&self, words: impl IntoIterator<Item = OsString>) -> Result<()> {
+        let own = std::env::current_exe().map_err(Error::io("biv"))?;
+        let place = [
+            "--root".into(),
+            self.home.workspace.clone().into_os_string(),
+            "--store".into(),
+            self.home.store.clone().into_os_string(),
         ];
+        let words = place.into_iter().chain(words);
         Ok(Program::new(&own.to_string_lossy()).args(words).start_detached()?)
     }
 }

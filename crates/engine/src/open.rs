@@ -1,6 +1,7 @@
 //! Opening the store for a command, and what every command needs from it.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use bivouac_capture::process::Program;
 use bivouac_core::event::{Event, Level, Noted};
@@ -50,7 +51,19 @@ impl Engine {
             journal.check_writable()?;
         }
         let packs = Packs::new(&home.packs());
-        Ok(Self { home, config, clock, journal, packs, progress, notices: Vec::new() })
+        let mut engine = Self {
+            home,
+            config,
+            clock,
+            journal,
+            packs,
+            progress,
+            notices: Vec::new(),
+            redactor: OnceLock::new(),
+        };
+        let redactor = engine.redactor().clone();
+        engine.journal.set_redactor(redactor);
+        Ok(engine)
     }
 
     /// What happened on the way that the person should know.

@@ -119,7 +119,9 @@ impl Engine {
         Ok(Drift {
             branch: (then.branch != now.branch).then(|| (word(&then.branch), word(&now.branch))),
             head: (then.head != now.head).then(|| (short(&then.head), short(&now.head))),
-            n_commits_since: heads.and_then(|(then, now)| self.commits_between(then, now)),
+            n_commits_since: heads
+                .and_then(|(then, now)| self.commits_since(then, now))
+                .map(|commits| commits.len() as u64),
             changed: self.changed_since(&kept.taken.checkpoint.tree)?,
         })
     }

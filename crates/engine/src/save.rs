@@ -174,12 +174,12 @@ impl Engine {
                 return Ok(Saved::Skipped { session: Box::new(session.clone()), why });
             }
         };
-        let StoredWorkspace { taken, manifest, manifest_id, pack, n_changed, event } = *stored;
+        let StoredWorkspace { taken, manifest, manifest_id, pack, n_changed, seen } = *stored;
         let stored_bytes = pack.as_ref().map_or(0, |pack| pack.size_bytes);
         let taken_event =
             CheckpointTaken { checkpoint: manifest.checkpoint, manifest: manifest_id };
         let mut events = vec![Event::CheckpointTaken(Box::new(taken_event))];
-        events.extend(event);
+        events.extend(seen);
         let recorded = self.record_with(session.id, events, pack.as_ref())?;
         let Some(Event::CheckpointTaken(recorded)) = recorded.into_iter().next() else {
             unreachable!("the first event recorded is the first one given")
@@ -228,7 +228,11 @@ impl Engine {
         let captured =
             self.capture_conversation(session.id, parent, awaited, (&objects, &mut pack))?;
         let conversation = captured.summary.or_else(|| draft.request.conversation.clone());
-        let went_on = parent.is_some_and(|parent| parent.conversation != conversation);
+        let work = self.journal.work(session.id)?;
+        let progress = (!work.is_empty()).then(|| to_json(&work));
+        let work_id = progress.as_deref().map(ObjectId::of);
+        let went_on =
+            parent.is_some_and(|it| it.conversation != conversation || it.work != work_id);
         let change = if n_changed == Some(0) && !went_on { Change::None } else { Change::Some };
         let is_wanted = draft.request.name.is_some();
         if let (Verdict::Skip(why), Some(parent), false) =
@@ -239,11 +243,16 @@ impl Engine {
             }
             return Ok(Stored::Unchanged(unchanged(why, &parent.handle)));
         }
+        if let Some(progress) = &progress {
+            put(&objects, &mut pack, ObjectKind::Facts, progress)?;
+        }
         let git = git.map(|reader| reader.finish(&trees, &taken.tree));
+        let mut seen: Vec<Event> = captured.event.into_iter().collect();
+        seen.extend(git.iter().flat_map(|facts| self.seen_in_git(parent, facts, &work)));
         let git = git.map(|facts| put_facts(&facts, &objects, &mut pack)).transpose()?;
         let described = self.describe(session, draft, &taken)?;
-        let checkpoint =
-            Checkpoint { parent: parent.map(|it| it.id), git, conversation, ..described };
+        let parent = parent.map(|it| it.id);
+        let checkpoint = Checkpoint { parent, git, conversation, work: work_id, ..described };
         let manifest = Manifest {
             version: Manifest::VERSION,
             session: self.identity(session.id)?,
@@ -257,7 +266,7 @@ impl Engine {
             manifest_id,
             pack,
             n_changed,
-            event: captured.event,
+            seen,
         })))
     }
 
@@ -300,6 +309,7 @@ impl Engine {
             coverage: taken.coverage.clone(),
             git: None,
             conversation: None,
+            work: None,
             state: draft.request.state.clone(),
             operation: draft.operation,
             by: who(),
@@ -320,7 +330,8 @@ struct StoredWorkspace<'s> {
     manifest_id: ObjectId,
     pack: Option<NewPack>,
     n_changed: Option<u64>,
-    event: Option<Event>,
+    /// What was noticed on the way, to go on record with it.
+    seen: Vec<Event>,
 }
 
 fn unchanged(why: Skip, parent: &CheckpointHandle) -> String {

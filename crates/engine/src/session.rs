@@ -6,6 +6,8 @@ use bivouac_core::id::{SessionHandle, SessionId};
 use bivouac_core::session::{AlreadyThere, NewSession, Session, Status};
 use bivouac_core::text::{Name, Note};
 use bivouac_journal::query::{CheckpointFilter, KeptCheckpoint, LogLine, SessionFilter};
+use bivouac_journal::search::{Hit, SearchFilter};
+use bivouac_journal::stored::StoredEvent;
 
 use crate::{Engine, Error, Result};
 
@@ -67,6 +69,27 @@ impl Engine {
 
     pub fn session_log(&self, session: &Session) -> Result<Vec<LogLine>> {
         Ok(self.journal.logs(session.id)?)
+    }
+
+    /// A session's events behind one, oldest first.
+    pub fn events_after(&self, session: &Session, sequence: i64) -> Result<Vec<StoredEvent>> {
+        Ok(self.journal.events_after(session.id, sequence)?)
+    }
+
+    /// Finds events by their words. Each comes with its session's handle.
+    pub fn search(&self, text: &str, filter: &SearchFilter) -> Result<Vec<(Hit, String)>> {
+        let mut found = Vec::new();
+        for hit in self.journal.search(text, filter)? {
+            let session = self.journal.session(hit.session_id)?;
+            let handle = session.map(|session| session.handle.to_string()).unwrap_or_default();
+            found.push((hit, handle));
+        }
+        Ok(found)
+    }
+
+    /// The branch the workspace is on.
+    pub fn branch(&self) -> Option<String> {
+        self.home.repository()?.branch()
     }
 
     /// Checkpoints, oldest first.

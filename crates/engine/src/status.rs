@@ -8,7 +8,7 @@ use bivouac_core::id::{ObjectId, SessionId};
 use bivouac_core::operation::History;
 use bivouac_core::path::RelPath;
 use bivouac_core::session::Session;
-use bivouac_core::task::Task;
+use bivouac_core::work::Work;
 use bivouac_journal::query::{CheckpointFilter, KeptCheckpoint, LogLine, SessionFilter};
 use bivouac_snapshot::diff::{Filter, Trees, diff};
 use bivouac_snapshot::path_set::PathSet;
@@ -27,7 +27,7 @@ pub struct StatusReport {
     pub changes: Changes,
     pub coverage: Coverage,
     pub history: History,
-    pub tasks: Vec<Task>,
+    pub work: Work,
     /// What an agent waits for a person's leave for.
     pub approvals: Vec<String>,
     /// The newest failures and skipped checkpoints.
@@ -82,7 +82,7 @@ impl Engine {
         };
         let id = session.as_ref().map(|session| session.id);
         Ok(StatusReport {
-            tasks: id.map(|id| self.journal.tasks(id)).transpose()?.unwrap_or_default(),
+            work: id.map(|id| self.journal.work(id)).transpose()?.unwrap_or_default(),
             approvals: id.map(|id| self.journal.approvals(id)).transpose()?.unwrap_or_default(),
             session,
             n_checkpoints: n_checkpoints.unwrap_or(0),
@@ -105,6 +105,18 @@ impl Engine {
         let malformed =
             bivouac_snapshot::Error::Malformed { id: git.facts, what: "set of git facts" };
         serde_json::from_slice(&bytes).map(Some).map_err(|_| malformed.into())
+    }
+
+    /// How far the work was at a checkpoint.
+    pub fn work_of(&self, checkpoint: &Checkpoint) -> Result<Work> {
+        let Some(id) = checkpoint.work else {
+            return Ok(Work::default());
+        };
+        let _store_lock = self.use_store()?;
+        let index = self.index();
+        let bytes = self.objects(&index).get(&id)?;
+        let malformed = bivouac_snapshot::Error::Malformed { id, what: "state of the work" };
+        serde_json::from_slice(&bytes).map_err(|_| malformed.into())
     }
 
     /// Every path of a checkpoint, a folder before what is in it.

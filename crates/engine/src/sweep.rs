@@ -229,10 +229,10 @@ pub(crate) fn mark_checkpoint(
     objects: &Objects<'_>,
     taken: &CheckpointTaken,
 ) -> Result<()> {
-    let Checkpoint { tree, git, conversation, .. } = &taken.checkpoint;
-    live.mark(taken.manifest);
-    if let Some(git) = git {
-        live.mark(git.facts);
+    let Checkpoint { tree, git, conversation, work, .. } = &taken.checkpoint;
+    let facts = git.as_ref().map(|git| git.facts);
+    for id in [Some(taken.manifest), facts, *work].into_iter().flatten() {
+        live.mark(id);
     }
     if let Some(conversation) = conversation {
         live.mark_tree(objects, &conversation.tree)?;

@@ -112,7 +112,8 @@ impl Engine {
                 let lost = verifier.losses(&objects, &conversation.tree)?;
                 losses.extend(lost.into_iter().map(|loss| Loss { path: None, ..loss }));
             }
-            let others = [Some(kept.taken.manifest), checkpoint.git.as_ref().map(|git| git.facts)];
+            let facts = checkpoint.git.as_ref().map(|git| git.facts);
+            let others = [Some(kept.taken.manifest), facts, checkpoint.work];
             for id in others.into_iter().flatten() {
                 if !objects.contains(&id)? {
                     losses.push(Loss { path: None, object: id });

@@ -1,11 +1,10 @@
-//! What agents did, in tables: which conversations a session has, its tasks, what waits for a person.
+//! What agents did, in tables: which conversations a session has, and what waits for a person.
 
 use bivouac_core::agent::{AgentKind, ConversationStarted, ProcessId, Source};
 use bivouac_core::briefing::{Said, Who};
 use bivouac_core::conversation::NativeId;
 use bivouac_core::event::{Event, Level};
 use bivouac_core::id::{EventId, SessionId};
-use bivouac_core::task::{Task, TaskChanged, TaskStatus};
 use bivouac_core::text::Note;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -77,7 +76,6 @@ pub(crate) fn apply(connection: &Connection, stored: &StoredEvent, event: &Event
             ])?;
             Ok(())
         }
-        Event::TaskChanged(change) => it.change_task(change),
         _ => Ok(()),
     }
 }
@@ -136,21 +134,6 @@ impl Book<'_> {
             .execute(params![self.stored.session_id.to_string(), tool])?;
         Ok(())
     }
-
-    fn change_task(&self, change: &TaskChanged) -> Result<()> {
-        let sql = "INSERT INTO tasks (session_id, key, subject, status, sequence)
-                   VALUES (?1, ?2, ?3, coalesce(?4, 'pending'), ?5)
-                   ON CONFLICT (session_id, key) DO UPDATE SET subject = coalesce(?3, subject),
-                       status = coalesce(?4, status)";
-        self.connection.prepare_cached(sql)?.execute(params![
-            self.stored.session_id.to_string(),
-            change.task,
-            change.subject.as_ref().map(Note::as_str),
-            change.status.map(TaskStatus::as_str),
-            self.stored.sequence,
-        ])?;
-        Ok(())
-    }
 }
 
 impl Journal {
@@ -191,21 +174,6 @@ impl Journal {
              ORDER BY sequence DESC LIMIT 1"
         );
         Ok(self.rows(&sql, [session.to_string()], read_checkpoint)?.pop())
-    }
-
-    /// A session's tasks in the order they came up.
-    pub fn tasks(&self, session: SessionId) -> Result<Vec<Task>> {
-        let sql =
-            "SELECT key, subject, status FROM tasks WHERE session_id = ? ORDER BY sequence, key";
-        self.rows(sql, [session.to_string()], |row| {
-            let status: String = row.get(2)?;
-            let status = TaskStatus::from_word(&status.replace(' ', "_"));
-            Ok(Task {
-                key: row.get(0)?,
-                subject: row.get::<_, Option<String>>(1)?.map(|text| Note::cut(&text)),
-                status: status.unwrap_or(TaskStatus::Pending),
-            })
-        })
     }
 
     /// What a session's agent waits for a person's leave for.

@@ -3,11 +3,12 @@
 
 use bivouac_core::event::Event;
 use bivouac_core::id::{EventId, ObjectId, PackId, SessionId};
+use bivouac_core::redact::Redactor;
 use bivouac_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 
-use crate::stored::{NO_HASH, StoredEvent};
-use crate::{Journal, Result, catalog, projection};
+use crate::stored::{COLUMNS, NO_HASH, StoredEvent};
+use crate::{Error, Journal, Result, catalog, progress, projection};
 
 /// An event on its way in.
 #[derive(Clone, Debug)]
@@ -34,6 +35,7 @@ impl Journal {
         events: Vec<NewEvent>,
         packs: &[PackRow],
     ) -> Result<Vec<Event>> {
+        let redactor = self.redactor.clone();
         let transaction =
             self.writable()?.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for pack in packs {
@@ -42,7 +44,38 @@ impl Journal {
         let mut recorded = Vec::with_capacity(events.len());
         for mut new in events {
             projection::settle_handle(&transaction, &mut new.event)?;
-            recorded.push(append_one(&transaction, now, new)?);
+            progress::settle_key(&transaction, new.session_id, &mut new.event)?;
+            recorded.push(append_one(&transaction, now, new, &redactor)?);
+        }
+        transaction.commit()?;
+        Ok(recorded)
+    }
+
+    /// Records what someone says about the work. An event that is there already is not recorded again; with
+    /// an `expected` number, nothing is unless the session's last event has it.
+    pub fn append_once(
+        &mut self,
+        now: Timestamp,
+        events: Vec<NewEvent>,
+        expected: Option<i64>,
+    ) -> Result<Vec<Event>> {
+        let redactor = self.redactor.clone();
+        let transaction =
+            self.writable()?.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut recorded = Vec::with_capacity(events.len());
+        for mut new in events {
+            if let Some(known) = find(&transaction, new.id)? {
+                recorded.push(known);
+                continue;
+            }
+            if let (Some(expected), true) = (expected, recorded.is_empty()) {
+                let (found, _) = head(&transaction, new.session_id)?;
+                if found != expected {
+                    return Err(Error::Moved { expected, found });
+                }
+            }
+            progress::settle_key(&transaction, new.session_id, &mut new.event)?;
+            recorded.push(append_one(&transaction, now, new, &redactor)?);
         }
         transaction.commit()?;
         Ok(recorded)
@@ -51,18 +84,24 @@ impl Journal {
     /// Records events about checkpoints that were found again. They keep their handles and their names
     /// unless someone else has them.
     pub fn adopt(&mut self, now: Timestamp, events: Vec<NewEvent>) -> Result<()> {
+        let redactor = self.redactor.clone();
         let transaction =
             self.writable()?.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for mut new in events {
             projection::settle_found(&transaction, &mut new.event)?;
-            append_one(&transaction, now, new)?;
+            append_one(&transaction, now, new, &redactor)?;
         }
         transaction.commit()?;
         Ok(())
     }
 }
 
-fn append_one(transaction: &Transaction<'_>, now: Timestamp, new: NewEvent) -> Result<Event> {
+fn append_one(
+    transaction: &Transaction<'_>,
+    now: Timestamp,
+    new: NewEvent,
+    redactor: &Redactor,
+) -> Result<Event> {
     let (session_sequence, previous_hash) = head(transaction, new.session_id)?;
     let mut stored = StoredEvent {
         sequence: next_sequence(transaction)?,
@@ -77,7 +116,7 @@ fn append_one(transaction: &Transaction<'_>, now: Timestamp, new: NewEvent) -> R
     };
     stored.hash = stored.expected_hash().to_vec();
     insert(transaction, &stored)?;
-    projection::apply(transaction, &stored)?;
+    projection::apply(transaction, &stored, redactor)?;
     Ok(new.event)
 }
 
@@ -95,6 +134,17 @@ pub(crate) fn insert(transaction: &Transaction<'_>, stored: &StoredEvent) -> Res
         stored.hash,
     ])?;
     Ok(())
+}
+
+/// An event that was recorded before.
+fn find(transaction: &Transaction<'_>, id: EventId) -> Result<Option<Event>> {
+    let sql = format!("SELECT {COLUMNS} FROM events WHERE id = ?");
+    let mut statement = transaction.prepare_cached(&sql)?;
+    let mut rows = statement.query([id.to_string()])?;
+    match rows.next()? {
+        Some(row) => StoredEvent::read(row)?.event().map(Some),
+        None => Ok(None),
+    }
 }
 
 /// The session's last event: its number and its hash.

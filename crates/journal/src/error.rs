@@ -24,6 +24,8 @@ pub enum Error {
     UnsafeSqlite { found: &'static str },
     #[error("the name `{name}` is already taken in this session")]
     NameTaken { name: Name },
+    #[error("the session's last event is number {found}, and {expected} was expected")]
+    Moved { expected: i64, found: i64 },
     #[error("event {sequence} does not match its hash")]
     BrokenChain { sequence: i64 },
     #[error("event {sequence} cannot be read")]
@@ -56,6 +58,7 @@ impl Error {
                 Some("install the newer version of biv; until then the store can only be read")
             }
             Self::UnsafeSqlite { .. } => Some("build biv with the bundled SQLite"),
+            Self::Moved { .. } => Some("look at what happened since, then say it again"),
             Self::NameTaken { .. } => Some("choose another name, or leave it out"),
             Self::Sqlite(cause) if is_missing_table(cause) => {
                 Some("run `biv reconcile` to rebuild the tables from the events")

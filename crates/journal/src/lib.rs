@@ -4,7 +4,7 @@
 //! - [`read`]: events as they are stored, and whether their chain holds
 //! - [`projection`], [`reconcile`]: tables that follow from the events, and rebuilding them
 //! - [`query`], [`find`]: questions to those tables
-//! - [`agents`]: what agents did
+//! - [`agents`]: what agents did; [`progress`]: how far the work is; [`search`]: finding both again
 //! - [`catalog`]: where objects are
 
 pub mod agents;
@@ -13,16 +13,19 @@ pub mod catalog;
 mod error;
 pub mod find;
 mod migrate;
+pub mod progress;
 mod projection;
 pub mod query;
 pub mod read;
 pub mod reconcile;
+pub mod search;
 pub mod stored;
 
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
+use bivouac_core::redact::Redactor;
 use rusqlite::{Connection, OpenFlags};
 
 pub use error::{Error, Result};
@@ -31,6 +34,7 @@ pub use error::{Error, Result};
 pub struct Journal {
     connection: Connection,
     access: Access,
+    redactor: Redactor,
 }
 
 /// What the journal may be used for.
@@ -64,7 +68,7 @@ impl Journal {
             Some(found) => Access::Newer { found },
             None => Access::Write,
         };
-        Ok(Self { connection, access })
+        Ok(Self { connection, access, redactor: Redactor::default() })
     }
 
     /// Opens a journal that cannot be written, without so much as a lock file beside it. What was
@@ -80,7 +84,7 @@ impl Journal {
         let connection = Connection::open_with_flags(format!("file:{name}?{how}"), flags)?;
         set_up(&connection)?;
         migrate::version(&connection)?;
-        Ok(Self { connection, access: Access::ReadOnly })
+        Ok(Self { connection, access: Access::ReadOnly, redactor: Redactor::default() })
     }
 
     /// A journal of which nothing is kept, for reading where there is none.
@@ -89,7 +93,7 @@ impl Journal {
         let mut connection = Connection::open_in_memory()?;
         set_up(&connection)?;
         migrate::migrate(&mut connection)?;
-        Ok(Self { connection, access: Access::ReadOnly })
+        Ok(Self { connection, access: Access::ReadOnly, redactor: Redactor::default() })
     }
 
     /// Does the file's header say that nothing has to be made or upgraded?
@@ -98,6 +102,11 @@ impl Journal {
         let read = std::fs::File::open(path).and_then(|file| file.read_exact_at(&mut header, 0));
         let version = u32::from_be_bytes([header[60], header[61], header[62], header[63]]);
         read.is_ok() && i64::from(version) >= migrate::known_version()
+    }
+
+    /// From now on, what is indexed goes through this.
+    pub fn set_redactor(&mut self, redactor: Redactor) {
+        self.redactor = redactor;
     }
 
     pub fn access(&self) -> Access {

@@ -1,13 +1,17 @@
 //! Bringing a journal to the shape this version knows. What is true is migrated by numbered scripts;
 //! what follows from it is dropped and made anew.
 
+use bivouac_core::redact::Redactor;
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::{Result, projection, read};
 
 /// Applied in order and never changed.
-const MIGRATIONS: &[&str] =
-    &[include_str!("schema/0001_journal.sql"), include_str!("schema/0002_agents.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema/0001_journal.sql"),
+    include_str!("schema/0002_agents.sql"),
+    include_str!("schema/0003_progress.sql"),
+];
 
 pub(crate) fn known_version() -> i64 {
     MIGRATIONS.len() as i64
@@ -30,7 +34,7 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<Option<i64>> {
     }
     projection::create(&transaction)?;
     for stored in read::all(&transaction)? {
-        projection::apply(&transaction, &stored)?;
+        projection::apply(&transaction, &stored, &Redactor::default())?;
     }
     transaction.pragma_update(None, "user_version", known_version())?;
     transaction.commit()?;

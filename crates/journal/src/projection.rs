@@ -7,6 +7,7 @@ use bivouac_core::event::{
 use bivouac_core::id::{CheckpointId, SessionId};
 use bivouac_core::operation::Operation;
 use bivouac_core::path::WorkspacePath;
+use bivouac_core::redact::Redactor;
 use bivouac_core::session::{NewSession, Status};
 use bivouac_core::text::Note;
 use rusqlite::types::Value;
@@ -23,7 +24,9 @@ pub(crate) const TABLES: &[(&str, &str)] = &[
     ("session_logs", "id"),
     ("operations", "id"),
     ("conversations", "agent, id"),
-    ("tasks", "session_id, key"),
+    ("progress", "session_id, noun, key"),
+    ("key_numbers", "session_id, noun"),
+    ("touched_files", "session_id, path"),
     ("approvals", "sequence"),
 ];
 
@@ -81,7 +84,11 @@ pub(crate) enum Applied {
 }
 
 /// Brings the tables up to an event.
-pub(crate) fn apply(connection: &Connection, stored: &StoredEvent) -> Result<Applied> {
+pub(crate) fn apply(
+    connection: &Connection,
+    stored: &StoredEvent,
+    redactor: &Redactor,
+) -> Result<Applied> {
     let event = stored.event()?;
     let writer = Writer { connection, stored };
     if let Event::SessionCreated(session) = &event {
@@ -121,20 +128,12 @@ pub(crate) fn apply(connection: &Connection, stored: &StoredEvent) -> Result<App
         Event::CheckpointUnpinned(unpinned) => writer.pin(unpinned.id, Pin::Off)?,
         Event::OperationStarted(operation) => writer.start_operation(operation)?,
         Event::OperationFinished(finished) => writer.finish_operation(finished)?,
-        Event::ConversationStarted(_)
-        | Event::ConversationEnded(_)
-        | Event::ConversationCompacted(_)
-        | Event::ConversationRewound(_)
-        | Event::PromptGiven(_)
-        | Event::TurnEnded(_)
-        | Event::ToolUsed(_)
-        | Event::SubagentStarted(_)
-        | Event::SubagentStopped(_)
-        | Event::ApprovalAsked(_)
-        | Event::TaskChanged(_) => crate::agents::apply(connection, stored, &event)?,
         Event::Noted(noted) => writer.log(noted.level, &noted.message.to_string())?,
         Event::Unknown { .. } => {}
+        of_agents => crate::agents::apply(connection, stored, of_agents)?,
     }
+    crate::progress::apply(connection, stored, &event)?;
+    crate::search::index(connection, stored, &event, redactor)?;
     Ok(Applied::Yes)
 }
 

@@ -11,15 +11,15 @@ use crate::{Journal, Result};
 impl Journal {
     /// A session's events, oldest first.
     pub fn events(&self, session: SessionId) -> Result<Vec<StoredEvent>> {
-        let sql =
-            format!("SELECT {COLUMNS} FROM events WHERE session_id = ? ORDER BY session_sequence");
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query([session.to_string()])?;
-        let mut events = Vec::new();
-        while let Some(row) = rows.next()? {
-            events.push(StoredEvent::read(row)?);
-        }
-        Ok(events)
+        self.events_after(session, 0)
+    }
+
+    /// The same, behind one of them.
+    pub fn events_after(&self, session: SessionId, sequence: i64) -> Result<Vec<StoredEvent>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM events WHERE session_id = ? AND session_sequence > ? ORDER BY session_sequence"
+        );
+        self.rows(&sql, rusqlite::params![session.to_string(), sequence], StoredEvent::read)
     }
 
     /// From now until the answer is dropped, every question is answered as of this moment.

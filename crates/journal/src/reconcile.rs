@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use bivouac_core::id::{CheckpointId, SessionId};
+use bivouac_core::redact::Redactor;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
@@ -24,11 +25,13 @@ pub struct Rebuilt {
 impl Journal {
     /// Drops all projections and makes them anew.
     pub fn reconcile(&mut self) -> Result<Rebuilt> {
+        let redactor = self.redactor.clone();
         let transaction =
             self.writable()?.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let before = dump(&transaction);
         projection::create(&transaction)?;
-        let mut rebuilt = Rebuilt { unusable: replay(&transaction)?, ..Rebuilt::default() };
+        let mut rebuilt =
+            Rebuilt { unusable: replay(&transaction, &redactor)?, ..Rebuilt::default() };
         let after = dump(&transaction);
         rebuilt.n_events = transaction
             .query_row("SELECT count(*) FROM events", [], |row| row.get::<_, i64>(0))?
@@ -49,7 +52,7 @@ impl Journal {
         memory.execute_batch(include_str!("schema/0001_journal.sql"))?;
         projection::create(&memory)?;
         for stored in read::all(&self.connection)? {
-            match projection::apply(&memory, &stored) {
+            match projection::apply(&memory, &stored, &self.redactor) {
                 Err(Error::BadEvent { .. }) | Ok(_) => {}
                 Err(error) => return Err(error),
             }
@@ -137,10 +140,10 @@ impl Journal {
     }
 }
 
-fn replay(connection: &Connection) -> Result<Vec<i64>> {
+fn replay(connection: &Connection, redactor: &Redactor) -> Result<Vec<i64>> {
     let mut unusable = Vec::new();
     for stored in read::all(connection)? {
-        match projection::apply(connection, &stored) {
+        match projection::apply(connection, &stored, redactor) {
             Ok(Applied::Yes) => {}
             Ok(Applied::NoSession) | Err(Error::BadEvent { .. }) => unusable.push(stored.sequence),
             Err(error) => return Err(error),

@@ -62,6 +62,7 @@ fn taken(session: u8, checkpoint: u8, number: u32) -> Event {
         coverage: Coverage::default(),
         git: None,
         conversation: None,
+        work: None,
         state: None,
         operation: None,
         by: "me@here".to_owned(),

@@ -1,23 +1,43 @@
 //! The command line: one file per command. A command is its help and one function.
 
+pub mod approval;
+pub mod artifact;
+pub mod blocker;
 pub mod checkpoint;
 pub mod complete;
 pub mod completions;
 pub mod config;
+pub mod context;
+pub mod decision;
+pub mod delegation;
 pub mod du;
 pub mod fork;
+pub mod fork_point;
+pub mod gate;
 pub mod gc;
 pub mod hook;
 pub mod hooks;
 pub mod init;
+pub mod log;
+pub mod note;
+pub mod partition;
+pub mod phase;
+pub mod progress;
 pub mod reconcile;
 pub mod reference;
+pub mod rehydrate;
+pub mod replay;
 pub mod restoring;
 pub mod resume;
+pub mod saying;
+pub mod search;
 pub mod session;
 pub mod status;
+pub mod step;
+pub mod task;
 pub mod undo;
 pub mod verify;
+pub mod worktree;
 
 use std::io;
 use std::path::PathBuf;
@@ -74,6 +94,37 @@ enum Command {
     Checkpoint(checkpoint::CheckpointCommand),
     Resume(resume::ResumeArgs),
     Fork(fork::ForkArgs),
+    Rehydrate(rehydrate::RehydrateArgs),
+    Progress(progress::ProgressArgs),
+    #[command(subcommand)]
+    Task(task::TaskCommand),
+    #[command(subcommand)]
+    Phase(phase::PhaseCommand),
+    #[command(subcommand)]
+    Gate(gate::GateCommand),
+    #[command(subcommand)]
+    Decision(decision::DecisionCommand),
+    #[command(subcommand)]
+    Blocker(blocker::BlockerCommand),
+    #[command(subcommand)]
+    Artifact(artifact::ArtifactCommand),
+    #[command(subcommand)]
+    Approval(approval::ApprovalCommand),
+    #[command(subcommand)]
+    Step(step::StepCommand),
+    Replay(replay::ReplayArgs),
+    #[command(subcommand)]
+    Delegation(delegation::DelegationCommand),
+    #[command(subcommand)]
+    ForkPoint(fork_point::ForkPointCommand),
+    #[command(subcommand)]
+    Partition(partition::PartitionCommand),
+    #[command(subcommand)]
+    Worktree(worktree::WorktreeCommand),
+    Note(note::NoteArgs),
+    Context(context::ContextArgs),
+    Search(search::SearchArgs),
+    Log(log::LogArgs),
     #[command(subcommand)]
     Hooks(hooks::HooksCommand),
     #[command(hide = true)]
@@ -123,8 +174,28 @@ impl Command {
             Self::Checkpoint(command) => command.need(),
             Self::Undo(args) => args.consent.need(),
             Self::Redo(args) => args.consent.need(),
-            Self::Gc(_) | Self::Resume(_) | Self::Fork(_) => Need::Write,
-            Self::Status(_) | Self::Verify(_) | Self::Du(_) => Need::Read,
+            Self::Task(command) => command.need(),
+            Self::Phase(command) => command.need(),
+            Self::Gate(command) => command.need(),
+            Self::Decision(command) => command.need(),
+            Self::Blocker(command) => command.need(),
+            Self::Artifact(command) => command.need(),
+            Self::Approval(command) => command.need(),
+            Self::Step(command) => command.need(),
+            Self::Replay(args) => args.need(),
+            Self::Delegation(command) => command.need(),
+            Self::ForkPoint(command) => command.need(),
+            Self::Partition(command) => command.need(),
+            Self::Worktree(command) => command.need(),
+            Self::Gc(_) | Self::Resume(_) | Self::Fork(_) | Self::Note(_) => Need::Write,
+            Self::Status(_)
+            | Self::Verify(_)
+            | Self::Du(_)
+            | Self::Rehydrate(_)
+            | Self::Progress(_)
+            | Self::Context(_)
+            | Self::Search(_)
+            | Self::Log(_) => Need::Read,
             Self::Init(_)
             | Self::Reconcile(_)
             | Self::Config(_)
@@ -140,6 +211,25 @@ impl Command {
             Self::Checkpoint(command) => command.run(engine, ui),
             Self::Resume(args) => resume::run(args, engine, ui),
             Self::Fork(args) => fork::run(args, engine, ui),
+            Self::Rehydrate(args) => rehydrate::run(args, engine, ui),
+            Self::Progress(args) => progress::run(args, engine, ui),
+            Self::Task(command) => command.run(engine, ui),
+            Self::Phase(command) => command.run(engine, ui),
+            Self::Gate(command) => command.run(engine, ui),
+            Self::Decision(command) => command.run(engine, ui),
+            Self::Blocker(command) => command.run(engine, ui),
+            Self::Artifact(command) => command.run(engine, ui),
+            Self::Approval(command) => command.run(engine, ui),
+            Self::Step(command) => command.run(engine, ui),
+            Self::Replay(args) => replay::run(args, engine, ui),
+            Self::Delegation(command) => command.run(engine, ui),
+            Self::ForkPoint(command) => command.run(engine, ui),
+            Self::Partition(command) => command.run(engine, ui),
+            Self::Worktree(command) => command.run(engine, ui),
+            Self::Note(args) => note::run(args, engine, ui),
+            Self::Context(args) => context::run(args, engine, ui),
+            Self::Search(args) => search::run(args, engine, ui),
+            Self::Log(args) => log::run(args, engine, ui),
             Self::Undo(args) => undo::run_undo(args, engine, ui),
             Self::Redo(args) => undo::run_redo(args, engine, ui),
             Self::Status(args) => status::run(args, engine, ui),
@@ -189,6 +279,16 @@ pub enum Error {
     UnknownShell { shell: String, known: String },
     #[error("`{}` is already there", path.display())]
     AlreadyThere { path: PathBuf },
+    #[error(
+        "Branch '{branch}' doesn't match PROJ-123_description convention. Enter JIRA issue key or 'none':"
+    )]
+    NoIssue { branch: String },
+    #[error("`{issue}` is no key of an issue")]
+    BadIssue { issue: String },
+    #[error("there is no branch here")]
+    NoBranch,
+    #[error("there is no option `{option}`")]
+    NoOption { option: String, known: String },
 }
 
 impl Error {
@@ -200,6 +300,10 @@ impl Error {
                 Some("`biv reconcile` brings back what can be; damaged files are kept aside, never deleted".to_owned())
             }
             Self::UnknownShell { known, .. } => Some(format!("the shells are {known}")),
+            Self::NoIssue { .. } => Some("answer with `biv context --issue KEY`, or `--issue none`".to_owned()),
+            Self::BadIssue { .. } => Some("write it as PROJ-123 or #174, or `none`".to_owned()),
+            Self::NoBranch => Some("it is a git branch that says what the work is about".to_owned()),
+            Self::NoOption { known, .. } => Some(format!("the options are {known}")),
             Self::Output(_) | Self::Declined { .. } | Self::BadFile { .. } | Self::AlreadyThere { .. } => None,
         }
     }
@@ -211,7 +315,11 @@ impl Error {
 
     pub fn exit(&self) -> Exit {
         match self {
-            Self::NeedsYes { .. } | Self::UnknownShell { .. } => Exit::Usage,
+            Self::NeedsYes { .. }
+            | Self::UnknownShell { .. }
+            | Self::NoIssue { .. }
+            | Self::BadIssue { .. }
+            | Self::NoBranch => Exit::Usage,
             Self::Engine(bivouac_engine::Error::State(_)) => Exit::Usage,
             _ => Exit::Failed,
         }

@@ -1,10 +1,10 @@
 //! `biv status`: how things stand here.
 
-use bivouac_core::briefing::progress;
 use bivouac_core::checkpoint::Coverage;
 use bivouac_core::redact::redact;
-use bivouac_core::text::{count, printable};
+use bivouac_core::text::{Note, count, printable};
 use bivouac_core::time::in_words;
+use bivouac_core::work::progress;
 use bivouac_engine::Engine;
 use bivouac_engine::status::StatusReport;
 use owo_colors::OwoColorize;
@@ -68,7 +68,7 @@ pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
         "last_checkpoint": report.last.as_ref().map(|last| contract::Checkpoint::new(last, false)),
         "changes": { "new": changes.n_new, "modified": changes.n_modified, "deleted": changes.n_deleted },
         "coverage": contract::CoverageCounts::from(&report.coverage),
-        "tasks": report.tasks.iter().map(|task| json!({ "key": task.key, "subject": task.subject, "status": task.status })).collect::<Vec<_>>(),
+        "progress": contract::progress(&report.work),
         "approvals": report.approvals,
         "can_undo": report.history.undo.is_some(),
         "can_redo": report.history.redo.is_some(),
@@ -78,8 +78,19 @@ pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
 }
 
 fn say_tasks(report: &StatusReport, ui: &mut Ui) -> Result<(), Error> {
-    if !report.tasks.is_empty() {
-        ui.say(format_args!("Tasks      {}", progress(&report.tasks)))?;
+    if let Some(phase) = report.work.phase().and_then(|phase| phase.name.as_deref()) {
+        ui.say(format_args!("Phase      {}", printable(phase)))?;
+    }
+    if !report.work.tasks.is_empty() {
+        ui.say(format_args!("Tasks      {}", progress(&report.work.tasks)))?;
+    }
+    for blocker in report.work.open_blockers() {
+        let what = blocker.what.as_ref().map(Note::headline).unwrap_or_default();
+        ui.say(format_args!("Blocked    {what}"))?;
+    }
+    for approval in report.work.pending_approvals() {
+        let question = approval.question.as_ref().map(Note::headline).unwrap_or_default();
+        ui.say(format_args!("Waiting    for an answer: {question}"))?;
     }
     for approval in &report.approvals {
         let line = redact(approval.lines().next().unwrap_or_default());

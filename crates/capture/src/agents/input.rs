@@ -1,7 +1,7 @@
 //! JSON of someone else's: every field may be missing or of another type, and nothing is refused for it.
 
-use bivouac_core::task::{TaskChanged, TaskStatus};
 use bivouac_core::text::Note;
+use bivouac_core::work::{Task, TaskStatus};
 use serde_json::Value;
 
 /// A part of a document, or nothing.
@@ -46,14 +46,12 @@ impl<'a> Input<'a> {
 }
 
 /// A list of to-dos. Where they have no ids, their places are their names.
-pub(super) fn tasks<'a>(
-    todos: impl Iterator<Item = Input<'a>>,
-    subject: &[&str],
-) -> Vec<TaskChanged> {
-    let task = |(number, todo): (usize, Input<'a>)| TaskChanged {
+pub(super) fn tasks<'a>(todos: impl Iterator<Item = Input<'a>>, subject: &[&str]) -> Vec<Task> {
+    let task = |(number, todo): (usize, Input<'a>)| Task {
         task: todo.text("id").unwrap_or_else(|| (number + 1).to_string()),
         subject: todo.first(subject).map(Note::cut),
         status: todo.str("status").and_then(TaskStatus::from_word),
+        ..Task::default()
     };
     todos.enumerate().map(task).collect()
 }

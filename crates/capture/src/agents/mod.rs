@@ -65,6 +65,9 @@ pub trait Agent: Sync {
     /// Writes a kept conversation where the agent finds it, under a new id, and says how to start it.
     fn restore(&self, kept: &Kept, order: &Order) -> Result<Launch>;
 
+    /// The arguments that make it begin with a prompt, and stay.
+    fn opening(&self, prompt: &str) -> Vec<String>;
+
     /// How to start a new conversation.
     fn start(&self, extra: &[String]) -> Launch;
 }
@@ -87,6 +90,13 @@ pub fn of(kind: AgentKind) -> &'static dyn Agent {
         AgentKind::Opencode => &opencode::Opencode,
         AgentKind::Copilot => &copilot::Copilot,
     }
+}
+
+/// Did an agent start us? They mark what they run.
+pub fn is_within_agent() -> bool {
+    const MARKS: [&str; 6] =
+        ["CLAUDECODE", "GEMINI_CLI", "CODEX_SANDBOX", "CODEX_THREAD_ID", "OPENCODE", "COPILOT_CLI"];
+    MARKS.iter().any(|mark| env::var_os(mark).is_some_and(|value| !value.is_empty()))
 }
 
 /// Where agents keep their own state: conversations, histories, caches. Never part of a snapshot.

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 pub use facts::{Changed, Reading, read};
 pub use ignore::{global_ignore, ignore_files_above};
-pub use status::{clone_history, commits_between, stash};
+pub use status::{clone_history, commits_between, is_merged, missing_names, stash};
 
 use crate::Result;
 

@@ -19,6 +19,16 @@ pub(super) struct Head {
 }
 
 impl Repository {
+    /// The branch HEAD is on.
+    pub fn branch(&self) -> Option<String> {
+        self.head().branch
+    }
+
+    /// The commit HEAD is at.
+    pub fn commit(&self) -> Option<String> {
+        self.head().commit
+    }
+
     pub(super) fn head(&self) -> Head {
         self.head_in(&self.git_dir)
     }

@@ -121,11 +121,31 @@ pub fn stash(repository: &Repository, message: &str) -> Result<Option<String>> {
     Ok(Some(commit))
 }
 
-/// How many commits lead from one to another; `None` when none do, or git cannot tell.
-pub fn commits_between(folder: &Path, then: &str, now: &str) -> Option<u64> {
+/// The commits that one has and another has not, newest first: the short hash and the first line.
+pub fn commits_between(folder: &Path, then: &str, now: &str) -> Option<Vec<String>> {
     let range = format!("{then}..{now}");
-    let output = Program::git(folder).args(["rev-list", "--count", &range]).output().ok()?;
-    String::from_utf8_lossy(&output).trim().parse().ok()
+    let args = ["log", "--no-show-signature", "--format=%h %s", &range];
+    let output = Program::git(folder).args(args).output().ok()?;
+    Some(String::from_utf8_lossy(&output).lines().map(str::to_owned).collect())
+}
+
+/// Is everything on a branch in HEAD, too?
+pub fn is_merged(folder: &Path, branch: &str) -> bool {
+    let args = ["merge-base", "--is-ancestor", branch, "HEAD"];
+    Program::git(folder).args(args).output().is_ok()
+}
+
+/// Branches and commits that are not in the repository a folder is in.
+pub fn missing_names(folder: &Path, names: &[String]) -> Vec<String> {
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let is_there = |name: &&String| {
+        let commit = format!("{name}^{{commit}}");
+        let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit];
+        Program::git(folder).args(args).output().is_ok()
+    };
+    names.iter().filter(|name| !is_there(name)).cloned().collect()
 }
 
 /// Gives a folder of plain files the history of a repository, with HEAD at a commit. The repository

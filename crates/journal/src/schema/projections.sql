@@ -2,6 +2,10 @@
 DROP TABLE IF EXISTS session_logs;
 DROP TABLE IF EXISTS conversations;
 DROP TABLE IF EXISTS tasks;
+DROP TABLE IF EXISTS progress;
+DROP TABLE IF EXISTS key_numbers;
+DROP TABLE IF EXISTS touched_files;
+DROP TABLE IF EXISTS search;
 DROP TABLE IF EXISTS approvals;
 DROP TABLE IF EXISTS operations;
 DROP TABLE IF EXISTS session_checkpoints;
@@ -94,15 +98,45 @@ CREATE TABLE conversations (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX conversations_by_session ON conversations (session_id, sequence);
 
-CREATE TABLE tasks (
+-- What progress is made of, thing by thing: tasks, decisions, steps and all the others.
+CREATE TABLE progress (
     session_id TEXT    NOT NULL REFERENCES sessions (id),
+    noun       TEXT    NOT NULL,
     key        TEXT    NOT NULL,
-    subject    TEXT,
-    status     TEXT    NOT NULL,
+    -- The thing as it is now.
+    data       TEXT    NOT NULL,
     -- The event that first spoke of it.
     sequence   INTEGER NOT NULL,
-    PRIMARY KEY (session_id, key)
+    PRIMARY KEY (session_id, noun, key)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX progress_in_order ON progress (session_id, noun, sequence);
+
+-- The highest number in the keys of a noun, so that none is given out twice.
+CREATE TABLE key_numbers (
+    session_id TEXT    NOT NULL REFERENCES sessions (id),
+    noun       TEXT    NOT NULL,
+    last       INTEGER NOT NULL,
+    PRIMARY KEY (session_id, noun)
+) STRICT, WITHOUT ROWID;
+
+-- Files that tools were seen to change.
+CREATE TABLE touched_files (
+    session_id TEXT    NOT NULL REFERENCES sessions (id),
+    path       TEXT    NOT NULL,
+    n_times    INTEGER NOT NULL,
+    -- The last event about it.
+    sequence   INTEGER NOT NULL,
+    PRIMARY KEY (session_id, path)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX touched_files_in_order ON touched_files (session_id, sequence);
+
+-- Words to find events by, without the secrets in them. The row is the event's sequence.
+CREATE VIRTUAL TABLE search USING fts5 (
+    words,
+    session_id UNINDEXED,
+    kind UNINDEXED,
+    tokenize = 'unicode61 remove_diacritics 2'
+);
 
 -- What an agent waits for a person's leave for.
 CREATE TABLE approvals (

@@ -1,5 +1,6 @@
 //! `biv session`: the pieces of work in a workspace.
 
+pub mod describe;
 pub mod end;
 pub mod list;
 pub mod log;
@@ -22,6 +23,7 @@ pub enum SessionCommand {
     List(list::ListArgs),
     Show(show::ShowArgs),
     Rename(rename::RenameArgs),
+    Describe(describe::DescribeArgs),
     Pause(end::PauseArgs),
     Resume(end::ResumeArgs),
     Complete(end::CompleteArgs),
@@ -35,6 +37,7 @@ impl SessionCommand {
             Self::List(_) | Self::Show(_) | Self::Log(_) => Need::Read,
             Self::New(_)
             | Self::Rename(_)
+            | Self::Describe(_)
             | Self::Pause(_)
             | Self::Resume(_)
             | Self::Complete(_)
@@ -48,6 +51,7 @@ impl SessionCommand {
             Self::List(args) => list::run(args, engine, ui),
             Self::Show(args) => show::run(args, engine, ui),
             Self::Rename(args) => rename::run(args, engine, ui),
+            Self::Describe(args) => describe::run(args, engine, ui),
             Self::Pause(args) => end::run_pause(args, engine, ui),
             Self::Resume(args) => end::run_resume(args, engine, ui),
             Self::Complete(args) => end::run_complete(args, engine, ui),

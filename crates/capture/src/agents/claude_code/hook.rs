@@ -2,8 +2,8 @@
 
 use bivouac_core::agent::{AgentKind, Source};
 use bivouac_core::observation::{Happening, Observation, ToolCall, ToolKind};
-use bivouac_core::task::{TaskChanged, TaskStatus};
 use bivouac_core::text::Note;
+use bivouac_core::work::{Task, TaskStatus};
 use serde_json::json;
 
 use crate::agents::Input;
@@ -59,10 +59,11 @@ fn happening(event: &str, input: Input<'_>) -> Happening {
         "SubagentStart" | "SubagentStop" => subagent(event, input),
         "PreCompact" => Happening::Compacting { by: input.text("trigger") },
         "PostCompact" => Happening::Compacted,
-        "TaskCompleted" => Happening::TaskChanged(TaskChanged {
+        "TaskCompleted" => Happening::TaskChanged(Task {
             task: input.text("task_id").unwrap_or_default(),
             subject: input.str("task_subject").map(Note::cut),
             status: Some(TaskStatus::Completed),
+            ..Task::default()
         }),
         "SessionEnd" => Happening::Ended { reason: input.text("reason") },
         _ => Happening::Nothing,
@@ -112,26 +113,28 @@ fn subject(input: Input<'_>) -> Option<String> {
     input.at("tool_input").first(&["command", "file_path", "url", "prompt"]).map(str::to_owned)
 }
 
-fn tasks(tool: &str, input: Input<'_>) -> Vec<TaskChanged> {
+fn tasks(tool: &str, input: Input<'_>) -> Vec<Task> {
     let arguments = input.at("tool_input");
     match tool {
         "TaskCreate" => {
             let task = input.at("tool_response").at("task");
             let key = task.text("id");
-            key.map(|task| TaskChanged {
+            key.map(|task| Task {
                 task,
                 subject: arguments.str("subject").map(Note::cut),
                 status: Some(TaskStatus::Pending),
+                ..Task::default()
             })
             .into_iter()
             .collect()
         }
         "TaskUpdate" => {
             let key = arguments.text("taskId");
-            key.map(|task| TaskChanged {
+            key.map(|task| Task {
                 task,
                 subject: arguments.str("subject").map(Note::cut),
                 status: arguments.str("status").and_then(TaskStatus::from_word),
+                ..Task::default()
             })
             .into_iter()
             .collect()

@@ -60,6 +60,10 @@ impl Agent for ClaudeCode {
         transcript::restore(kept, order)
     }
 
+    fn opening(&self, prompt: &str) -> Vec<String> {
+        vec![prompt.to_owned()]
+    }
+
     fn start(&self, extra: &[String]) -> Launch {
         Launch::new(["claude"].into_iter().map(str::to_owned).chain(extra.iter().cloned()))
     }

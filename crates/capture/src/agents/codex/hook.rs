@@ -2,7 +2,7 @@
 
 use bivouac_core::agent::{AgentKind, Source};
 use bivouac_core::observation::{Happening, Observation, ToolCall, ToolKind};
-use bivouac_core::task::TaskChanged;
+use bivouac_core::work::Task;
 
 use crate::agents::Input;
 use crate::agents::input::tasks;
@@ -98,7 +98,7 @@ fn failure(input: Input<'_>) -> Option<String> {
     (code.trim() != "0").then(|| format!("exit code {}", code.trim()))
 }
 
-fn plan(tool: &str, input: Input<'_>) -> Vec<TaskChanged> {
+fn plan(tool: &str, input: Input<'_>) -> Vec<Task> {
     if tool != "update_plan" {
         return Vec::new();
     }

@@ -61,6 +61,10 @@ impl Agent for Codex {
         transcript::restore(kept, order)
     }
 
+    fn opening(&self, prompt: &str) -> Vec<String> {
+        vec![prompt.to_owned()]
+    }
+
     fn start(&self, extra: &[String]) -> Launch {
         match headless(extra) {
             Some((prompt, rest)) => Launch::new(

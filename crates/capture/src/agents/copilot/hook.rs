@@ -2,8 +2,8 @@
 
 use bivouac_core::agent::{AgentKind, Source};
 use bivouac_core::observation::{Happening, Observation, ToolCall, ToolKind};
-use bivouac_core::task::{TaskChanged, TaskStatus};
 use bivouac_core::text::Note;
+use bivouac_core::work::{Task, TaskStatus};
 use serde_json::Value;
 
 use crate::agents::Input;
@@ -93,7 +93,7 @@ fn call(input: Input<'_>) -> ToolCall {
 }
 
 /// Its to-do list is Markdown: `- [x] done`, `- [ ] open`.
-fn todos(tool: &str, arguments: Input<'_>) -> Vec<TaskChanged> {
+fn todos(tool: &str, arguments: Input<'_>) -> Vec<Task> {
     if tool != "update_todo" {
         return Vec::new();
     }
@@ -107,10 +107,11 @@ fn todos(tool: &str, arguments: Input<'_>) -> Vec<TaskChanged> {
     });
     items
         .enumerate()
-        .map(|(number, (subject, status))| TaskChanged {
+        .map(|(number, (subject, status))| Task {
             task: (number + 1).to_string(),
             subject: Some(Note::cut(&subject)),
             status: Some(status),
+            ..Task::default()
         })
         .collect()
 }

@@ -96,6 +96,10 @@ impl Agent for Copilot {
         transcript::restore(kept, order)
     }
 
+    fn opening(&self, prompt: &str) -> Vec<String> {
+        vec!["-i".to_owned(), prompt.to_owned()]
+    }
+
     fn start(&self, extra: &[String]) -> Launch {
         Launch::new(["copilot".to_owned()].into_iter().chain(extra.iter().cloned()))
     }

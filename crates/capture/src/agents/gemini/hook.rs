@@ -2,7 +2,7 @@
 
 use bivouac_core::agent::{AgentKind, Source};
 use bivouac_core::observation::{Happening, Observation, ToolCall, ToolKind};
-use bivouac_core::task::TaskChanged;
+use bivouac_core::work::Task;
 
 use crate::agents::Input;
 use crate::agents::input::tasks;
@@ -64,7 +64,7 @@ fn call(input: Input<'_>) -> ToolCall {
     ToolCall { tasks: todos(&tool, input), tool, kind, files: files.into_iter().collect(), command }
 }
 
-fn todos(tool: &str, input: Input<'_>) -> Vec<TaskChanged> {
+fn todos(tool: &str, input: Input<'_>) -> Vec<Task> {
     if tool != "write_todos" {
         return Vec::new();
     }

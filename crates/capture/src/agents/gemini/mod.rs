@@ -66,6 +66,10 @@ impl Agent for Gemini {
         transcript::restore(kept, order)
     }
 
+    fn opening(&self, prompt: &str) -> Vec<String> {
+        vec!["-i".to_owned(), prompt.to_owned()]
+    }
+
     fn start(&self, extra: &[String]) -> Launch {
         Launch::new(["gemini".to_owned()].into_iter().chain(extra.iter().cloned()))
     }

@@ -2,7 +2,7 @@
 
 use bivouac_core::agent::AgentKind;
 use bivouac_core::observation::{Happening, Observation, ToolCall, ToolKind};
-use bivouac_core::task::TaskChanged;
+use bivouac_core::work::Task;
 
 use crate::agents::Input;
 use crate::agents::input::tasks;
@@ -67,7 +67,7 @@ fn call(input: Input<'_>) -> ToolCall {
     }
 }
 
-fn todos(tool: &str, arguments: Input<'_>) -> Vec<TaskChanged> {
+fn todos(tool: &str, arguments: Input<'_>) -> Vec<Task> {
     if tool != "todowrite" {
         return Vec::new();
     }

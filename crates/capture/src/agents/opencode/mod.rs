@@ -64,6 +64,10 @@ impl Agent for Opencode {
         transcript::restore(kept, order)
     }
 
+    fn opening(&self, prompt: &str) -> Vec<String> {
+        vec!["--prompt".to_owned(), prompt.to_owned()]
+    }
+
     fn start(&self, extra: &[String]) -> Launch {
         launch(&[], extra)
     }

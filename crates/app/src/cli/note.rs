@@ -1,0 +1,24 @@
+//! `biv note`: anything worth remembering.
+
+use bivouac_core::text::Note;
+use bivouac_core::work::{Item, Remark};
+use bivouac_engine::Engine;
+
+use crate::cli::Error;
+use crate::cli::saying::Saying;
+use crate::report::Exit;
+use crate::ui::Ui;
+
+/// Note something worth remembering
+#[derive(Debug, clap::Args)]
+pub struct NoteArgs {
+    /// What it is
+    text: Note,
+    #[command(flatten)]
+    saying: Saying,
+}
+
+pub fn run(args: &NoteArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
+    let remark = Remark { text: Some(args.text.clone()), ..Remark::default() };
+    args.saying.say(engine, ui, |_| Ok(vec![Item::Remark(Box::new(remark))]))
+}
