@@ -8,7 +8,7 @@ use bivouac_core::conversation::{ConversationSummary, Tokens};
 use bivouac_core::git::GitFacts;
 use bivouac_core::operation::Outcome;
 use bivouac_core::session::Status;
-use bivouac_core::work::Work;
+use bivouac_core::work::{Difference, Work};
 use bivouac_core::{checkpoint, session, text};
 use bivouac_engine::compare::{ChangeKind, Comparison};
 use bivouac_journal::query::{KeptCheckpoint, LogLine};
@@ -169,6 +169,7 @@ pub struct CheckpointDetails {
     pub checkpoint: Checkpoint,
     pub session: Session,
     pub git: Option<GitFacts>,
+    pub progress: serde_json::Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<Vec<File>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -213,6 +214,7 @@ pub struct Diff {
     /// Null is the workspace now.
     pub to: Option<Checkpoint>,
     pub files: Vec<DiffFile>,
+    pub progress: Vec<Difference>,
 }
 
 #[derive(Serialize)]
@@ -248,6 +250,7 @@ impl From<&Comparison> for Diff {
             from: Checkpoint::new(&it.from, false),
             to: it.to.as_ref().map(|to| Checkpoint::new(to, false)),
             files: files.collect(),
+            progress: it.progress.clone(),
         }
     }
 }

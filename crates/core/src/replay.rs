@@ -2,7 +2,6 @@
 //! the right thing to do.
 
 use std::fmt;
-use std::fmt::Write as _;
 
 use crate::redact::Redactor;
 use crate::text::{Note, count};
@@ -127,31 +126,27 @@ fn in_order(work: &Work) -> Vec<&Entry<Step>> {
 
 fn prompt(before: &[&Entry<Step>], step: &Step, attempt: u32) -> String {
     let name = step.issue.clone().unwrap_or_else(|| format!("Step {}", step.step));
-    let mut text = format!("**Retry: {name} (attempt {attempt})**\n\n");
-    let mut push =
-        |line: fmt::Arguments<'_>| writeln!(text, "{line}").expect("a string takes everything");
-    let done: Vec<&&Entry<Step>> =
-        before.iter().filter(|it| it.status() == TaskStatus::Completed).collect();
-    if !done.is_empty() {
-        push(format_args!("Previous steps completed successfully. Here is the cached context:"));
-    }
-    for it in done {
-        push(format_args!("- Step {} produced: {}", it.step, produced(it)));
-    }
-    if let Some(error) = &step.error {
-        push(format_args!("\nStep {} failed with: {}", step.step, error.as_str().trim()));
+    let mut parts = vec![format!("**Retry: {name} (attempt {attempt})**")];
+    let done = before.iter().filter(|it| it.status() == TaskStatus::Completed);
+    let cached: Vec<String> =
+        done.map(|it| format!("\n- Step {} produced: {}", it.step, produced(it))).collect();
+    if !cached.is_empty() {
+        const CACHED: &str = "Previous steps completed successfully. Here is the cached context:";
+        parts.push(format!("{CACHED}{}", cached.concat()));
     }
     let title = step.title.as_ref().map_or_else(|| format!("step {}", step.step), Note::headline);
-    push(format_args!("\nYour task: {title}"));
-    if step.error.is_some() {
-        push(format_args!(
-            "Do only this step: the earlier ones are done. Deal with the cause of the error above first."
-        ));
+    match &step.error {
+        Some(error) => {
+            parts.push(format!("Step {} failed with: {}", step.step, error.as_str().trim()));
+            parts.push(format!(
+                "Your task: {title}\nDo only this step: the earlier ones are done. \
+                 Deal with the cause of the error above first."
+            ));
+        }
+        None => parts.push(format!("Your task: {title}")),
     }
-    if let Some(objective) = &step.objective {
-        push(format_args!("\n{}", objective.as_str().trim()));
-    }
-    text
+    parts.extend(step.objective.as_ref().map(|it| it.as_str().trim().to_owned()));
+    parts.join("\n\n") + "\n"
 }
 
 /// What a later step has to know of an earlier one.

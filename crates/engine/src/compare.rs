@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use bivouac_core::checkpoint::{Checkpoint, Gap};
 use bivouac_core::id::ObjectId;
 use bivouac_core::path::RelPath;
+use bivouac_core::work::{Difference, differences};
 use bivouac_journal::query::KeptCheckpoint;
 use bivouac_snapshot::beneath::Root;
 use bivouac_snapshot::diff::{Change, Filter, Trees, diff};
@@ -24,6 +25,8 @@ pub struct Comparison {
     /// `None` is the workspace now.
     pub to: Option<Checkpoint>,
     pub files: Vec<FileChange>,
+    /// What is different about the work.
+    pub progress: Vec<Difference>,
 }
 
 pub struct FileChange {
@@ -103,7 +106,12 @@ impl Engine {
         let files = files
             .filter_map(|change| reader.file_change(change, detail).transpose())
             .collect::<Result<_>>()?;
-        Ok(Comparison { from, to, files })
+        let after = match &to {
+            Some(to) => self.stored_work(to)?,
+            None => self.journal.work(from.session_id)?,
+        };
+        let progress = differences(&self.stored_work(&from)?, &after);
+        Ok(Comparison { from, to, files, progress })
     }
 }
 

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use bivouac_core::event::{CheckpointTaken, Event, Level, Manifest};
-use bivouac_core::id::{EventId, ObjectId, PackId};
+use bivouac_core::id::{EventId, ObjectId, PackId, SessionId};
 use bivouac_core::progress::Progress;
 use bivouac_core::text::count;
+use bivouac_core::work::Item;
 use bivouac_journal::Journal;
 use bivouac_journal::append::{NewEvent, PackRow};
 use bivouac_journal::reconcile::Rebuilt;
@@ -162,6 +163,7 @@ impl Engine {
         });
         let known = self.journal.known_checkpoints()?;
         found.retain(|(_, manifest)| !known.contains(&manifest.checkpoint.id));
+        let mut reborn = Vec::new();
         for (id, manifest) in found {
             if !self.is_worth_adopting(&manifest, report)? {
                 continue;
@@ -169,6 +171,7 @@ impl Engine {
             let mut events = Vec::new();
             if !self.journal.has_session(manifest.session.id)? {
                 events.push(Event::SessionCreated(Box::new(manifest.session.clone())));
+                reborn.push(manifest.session.id);
             }
             let taken = CheckpointTaken { checkpoint: manifest.checkpoint, manifest: id };
             let taken_at = taken.checkpoint.taken_at;
@@ -181,7 +184,26 @@ impl Engine {
             self.journal.adopt(taken_at, events)?;
             report.n_adopted += 1;
         }
-        Ok(())
+        reborn.into_iter().try_for_each(|session| self.adopt_work(session))
+    }
+
+    /// A session that is only known by its checkpoints gets back what the last of them says of its work.
+    fn adopt_work(&mut self, session: SessionId) -> Result<()> {
+        let Some(last) = self.journal.last_checkpoint(session)? else {
+            return Ok(());
+        };
+        let checkpoint = last.taken.checkpoint;
+        // Where that is gone too, the files are still there.
+        let Ok(work) = self.stored_work(&checkpoint) else {
+            return Ok(());
+        };
+        let stamp = |item: Item| NewEvent {
+            id: EventId::new(self.clock.new_id()),
+            session_id: session,
+            event: item.into_event(),
+        };
+        let events = work.items().into_iter().map(stamp).collect();
+        Ok(self.journal.adopt(checkpoint.taken_at, events)?)
     }
 
     /// Where nothing was damaged, a checkpoint that is not whole is one that was deleted long ago.

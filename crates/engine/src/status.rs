@@ -109,10 +109,15 @@ impl Engine {
 
     /// How far the work was at a checkpoint.
     pub fn work_of(&self, checkpoint: &Checkpoint) -> Result<Work> {
+        let _store_lock = self.use_store()?;
+        self.stored_work(checkpoint)
+    }
+
+    /// The same, for whoever holds the store already.
+    pub(crate) fn stored_work(&self, checkpoint: &Checkpoint) -> Result<Work> {
         let Some(id) = checkpoint.work else {
             return Ok(Work::default());
         };
-        let _store_lock = self.use_store()?;
         let index = self.index();
         let bytes = self.objects(&index).get(&id)?;
         let malformed = bivouac_snapshot::Error::Malformed { id, what: "state of the work" };

@@ -213,14 +213,16 @@ impl Journal {
         Ok((said, trouble))
     }
 
-    /// The newest session of an agent that has no conversation yet: someone opened it for what comes now.
+    /// The newest session that has no conversation yet and was opened for what comes now: for this agent, or
+    /// by someone who wrote down what is to be done.
     pub fn session_in_waiting(
         &self,
         workspace: &bivouac_core::path::WorkspacePath,
         agent: AgentKind,
     ) -> Result<Option<SessionId>> {
-        let sql =
-            "SELECT id FROM sessions WHERE workspace = ? AND agent_type = ? AND status = 'active'
+        let sql = "SELECT id FROM sessions WHERE workspace = ? AND status = 'active'
+                   AND (agent_type = ? OR (agent_type = 'manual'
+                        AND EXISTS (SELECT 1 FROM progress WHERE session_id = sessions.id)))
                    AND NOT EXISTS (SELECT 1 FROM conversations WHERE session_id = sessions.id)
                    ORDER BY sequence DESC LIMIT 1";
         let mut statement = self.connection.prepare_cached(sql)?;

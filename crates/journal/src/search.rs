@@ -57,20 +57,12 @@ pub(crate) fn index(
 }
 
 impl Journal {
-    /// Events that hold all the words, the best first; where there are none, those that hold some.
+    /// Events that hold all the words, the best first.
     pub fn search(&self, text: &str, filter: &SearchFilter) -> Result<Vec<Hit>> {
         let words = phrases(text);
         if words.is_empty() {
             return Ok(Vec::new());
         }
-        let found = self.matching(&words.join(" AND "), filter)?;
-        match found.is_empty() && words.len() > 1 {
-            true => self.matching(&words.join(" OR "), filter),
-            false => Ok(found),
-        }
-    }
-
-    fn matching(&self, question: &str, filter: &SearchFilter) -> Result<Vec<Hit>> {
         let sql = "SELECT search.rowid, search.session_id, search.kind,
                           snippet(search, 0, char(2), char(3), '…', 16), events.recorded_at,
                           coalesce((SELECT handle FROM session_checkpoints it WHERE it.session_id = search.session_id
@@ -83,7 +75,7 @@ impl Journal {
                      AND (?3 IS NULL OR sessions.workspace = ?3)
                    ORDER BY search.rank, search.rowid DESC LIMIT ?4";
         let values = [
-            Value::Text(question.to_owned()),
+            Value::Text(words.join(" AND ")),
             filter.session.map_or(Value::Null, |id| Value::Text(id.to_string())),
             filter.workspace.as_ref().map_or(Value::Null, workspace_value),
             Value::Integer(i64::from(filter.most)),

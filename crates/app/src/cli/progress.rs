@@ -83,20 +83,24 @@ pub fn say_summary(session: &Session, work: &Work, ui: &mut Ui) -> Result<(), Er
 /// Everything there is, noun by noun.
 pub fn say_tree(session: &Session, work: &Work, ui: &mut Ui) -> Result<(), Error> {
     ui.say(name(session, work))?;
-    if let Some(phase) = work.phase() {
-        ui.say(format_args!("├─ Phase: {}", phase_line(phase)))?;
-    }
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    groups.extend(work.phase().map(|it| (format!("Phase: {}", phase_line(it)), Vec::new())));
     let items = work.items();
     for noun in Noun::ALL.iter().filter(|noun| !matches!(noun, Noun::Outline | Noun::Phase)) {
-        let own: Vec<&Item> = items.iter().filter(|it| it.noun() == *noun).collect();
-        if own.is_empty() {
-            continue;
+        let lines: Vec<String> = items.iter().filter(|it| it.noun() == *noun).map(line).collect();
+        if !lines.is_empty() {
+            let title = capitalised(&format!("{}s", noun.as_str()));
+            let title = title.style(looks::heading()).to_string();
+            groups.push((format!("{title} ({})", lines.len()), lines));
         }
-        let title = capitalised(&format!("{}s", noun.as_str()));
-        ui.say(format_args!("├─ {} ({})", title.style(looks::heading()), own.len()))?;
-        for (place, item) in own.iter().enumerate() {
-            let branch = if place + 1 == own.len() { "└─" } else { "├─" };
-            ui.say(format_args!("│  {branch} {}", line(item)).to_string().trim_end())?;
+    }
+    for (place, (title, lines)) in groups.iter().enumerate() {
+        let (fork, trunk) =
+            if place + 1 == groups.len() { ("└─", "  ") } else { ("├─", "│ ") };
+        ui.say(format_args!("{fork} {title}"))?;
+        for (place, line) in lines.iter().enumerate() {
+            let twig = if place + 1 == lines.len() { "└─" } else { "├─" };
+            ui.say(format_args!("{trunk} {twig} {line}"))?;
         }
     }
     Ok(())

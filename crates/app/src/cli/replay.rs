@@ -56,6 +56,9 @@ pub fn run(args: &ReplayArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
         "cautions": replay.cautions.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "prompt": replay.prompt,
     }))?;
+    if args.run && !args.force {
+        check_replay(&replay)?;
+    }
     if !args.print {
         for caution in &replay.cautions {
             ui.note(caution);
@@ -68,9 +71,6 @@ pub fn run(args: &ReplayArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
         }
         ui.say(replay.prompt.trim_end())?;
         return Ok(Exit::Done);
-    }
-    if !args.force {
-        check_replay(&replay)?;
     }
     let agent = session.agent_type.parse().unwrap_or(bivouac_core::agent::AgentKind::ClaudeCode);
     check_agent(agent, Mode::Brief)?;

@@ -155,7 +155,8 @@ fn change(
 ) -> Result<Exit, Error> {
     args.saying.say(engine, ui, |work| {
         let key = key_of(&work.tasks, Noun::Task, &args.task)?;
-        let failure = args.reason.clone();
+        // Why it was failed or blocked before no longer holds.
+        let failure = Some(args.reason.clone().unwrap_or_else(|| Note::cut("")));
         let task = Task { status: Some(status), failure, ..args.facts.task(key) };
         Ok(vec![Item::Task(Box::new(task))])
     })

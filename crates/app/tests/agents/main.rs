@@ -49,7 +49,7 @@ fn whole_story(name: &str) {
     assert_eq!(said[..5], BUILD, "{name}: {said:#?}");
     assert_eq!(said[5], "user: SLOWTOOL now", "{name}: {said:#?}");
     assert_eq!(said.last().unwrap(), "user: RECALL one", "{name}: {said:#?}");
-    assert!(asked.heard("# Briefing: session task-"), "{name} was not briefed");
+    assert!(asked.heard("Rehydrated: "), "{name} was not briefed");
     assert_eq!(lab.tree(), before);
     // Files and conversation of the first turn, in another folder and with an empty home.
     let first =
@@ -108,13 +108,13 @@ fn a_new_conversation_is_told_of_unfinished_work() {
     lab.agent("RECALL something else");
     let asked = lab.last_request();
     assert!(asked.heard("Active session detected: BUILD it"), "no notice");
-    assert!(!asked.heard("# Briefing"), "a notice, not a briefing");
+    assert!(!asked.heard("Rehydrated:"), "a notice, not a briefing");
     let sessions = lab.json(&["session", "list"]);
     assert_eq!(sessions.as_array().unwrap().len(), 2, "{sessions}");
     lab.resume(&["--brief"], "RECALL one");
     let asked = lab.last_request();
     assert_eq!(asked.conversation(), ["user: RECALL one"]);
-    assert!(asked.heard("# Briefing: session task-"));
+    assert!(asked.heard("Rehydrated: "));
 }
 
 /// Compaction: saved before, briefed after, and the full conversation comes back from before it.
@@ -137,7 +137,7 @@ fn a_compaction_is_survived() {
     let before = list.as_array().unwrap().iter().find(|it| it["trigger"] == "END").unwrap();
     lab.agent_with(&["--resume", &id], "RECALL one");
     let asked = lab.last_request();
-    assert!(asked.heard("FAKE-SUMMARY") && asked.heard("# Briefing: session task-"));
+    assert!(asked.heard("FAKE-SUMMARY") && asked.heard("Rehydrated: "));
     lab.resume(&["--checkpoint-id", before["handle"].as_str().unwrap()], "RECALL two");
     let said = lab.last_request().conversation();
     assert_eq!(said[..5], BUILD, "{said:#?}");
@@ -156,7 +156,7 @@ fn a_compaction_by_itself_is_survived() {
     let before = shown["handle"].as_str().unwrap();
     lab.agent_before(&["-c", "model_auto_compact_token_limit=1000", "resume", id], "RECALL one");
     let asked = lab.last_request();
-    assert!(asked.heard("FAKE-SUMMARY") && asked.heard("# Briefing: session task-"));
+    assert!(asked.heard("FAKE-SUMMARY") && asked.heard("Rehydrated: "));
     let list = lab.json(&["checkpoint", "list"]);
     assert!(list.as_array().unwrap().iter().any(|it| it["trigger"] == "COMPACT"), "{list}");
     lab.resume(&["--checkpoint-id", before], "RECALL two");

@@ -21,12 +21,21 @@ fn every_setting_is_shown_with_its_source() {
     prices = ["claude-opus-4-5 5 25 0.5 6.25", "claude-opus-4-1 15 75 1.5 18.75", "claude-sonnet-4-5 3 15 0.3 3.75", "claude-haiku-4-5 1 5 0.1 1.25", "gpt-5 1.25 10 0.125 0", "gpt-5-codex 1.25 10 0.125 0", "gpt-5-mini 0.25 2 0.025 0", "gemini-2.5-pro 1.25 10 0.31 0", "gemini-2.5-flash 0.3 2.5 0.075 0"] # default
     risky = ["rm -r|-f|*", "git reset|checkout|switch|restore|clean|stash|rebase|filter-branch|filter-repo", "git push --force|--force-with-lease|-f|--delete|--mirror", "git branch -D", "git worktree remove", "mv *", "find -delete", "find -exec", "shred", "truncate", "dd", "rsync --delete", "alembic upgrade|downgrade", "prisma migrate|db", "rails db:migrate|db:drop|db:reset|db:rollback", "rake db:migrate|db:drop|db:reset|db:rollback", "python|python3 migrate|flush", "manage.py migrate|flush", "knex migrate:latest|migrate:rollback", "sequelize db:migrate|db:drop", "flyway", "liquibase", "drizzle-kit push|migrate", "diesel migration|database", "sqlx migrate|database", "docker system|volume", "terraform apply|destroy", "kubectl delete"] # default
 
+    [approvals]
+    command = []                                 # default
+
     [checkpoint]
     auto_interval_seconds = 300                  # [root]/project/bivouac.toml
     max_file_size = "100MB"                      # default
     max_per_session = 20                         # default
     retention_days = 30                          # BIV_CHECKPOINT_RETENTION_DAYS
     triggers = ["periodic", "detach", "error", "complete", "shutdown", "turn", "task", "spawn", "compact", "end"] # default
+
+    [export]
+    on_checkpoint = []                           # default
+
+    [memory]
+    command = []                                 # default
 
     [store]
     auto_gc = false                              # BIV_STORE_AUTO_GC
@@ -67,7 +76,7 @@ fn a_slip_names_what_was_meant() {
     env.write("bivouac.toml", "[store]\nbudget = \"1GB\"\n");
     assert_snapshot!(env.run("status"), @"
     exit 1
-    error: `store.budget` is about the whole store, so a workspace cannot set it
+    error: `store.budget` is for your own configuration, so a workspace cannot set it
     hint: put it into `[root]/home/.config/bivouac/config.toml`
     ");
 }

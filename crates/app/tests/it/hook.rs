@@ -157,16 +157,16 @@ fn the_next_conversation_is_told_of_unfinished_work() {
         &json!({ "tool_name": "Bash", "tool_input": { "command": "git push" } }),
     );
     let status = claude.env.run("status");
-    assert!(status.contains("Tasks      1 task completed, 1 in progress, 0 pending"), "{status}");
+    assert!(status.contains("Tasks      1 task completed, 1 in-progress, 0 pending"), "{status}");
     assert!(status.contains("Waiting    for your leave: Bash: git push"), "{status}");
     // The same conversation after a compaction gets the whole picture.
     let briefed = claude.tell("SessionStart", &json!({ "source": "compact" }));
     let briefed: Value = serde_json::from_str(&briefed).unwrap();
     let words = briefed["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
     for part in [
-        "# Briefing: session task-",
-        "- 1 completed: Task 1",
-        "- 2 in progress: Task 2",
+        "Rehydrated: Build a notification system",
+        "1 Task 1:  completed  ✓",
+        "2 Task 2:  in-progress (check status)",
         "Bash: git push",
         "agent: Half of it is done.",
     ] {
@@ -179,7 +179,7 @@ fn the_next_conversation_is_told_of_unfinished_work() {
     let noticed = claude.env.hook("claude-code", "SessionStart", other.to_string()).ok().stdout;
     let noticed: Value = serde_json::from_str(&noticed).unwrap();
     let words = noticed["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
-    assert!(words.starts_with("Active session detected: Build a notification system\n  1 task completed, 1 in progress, 0 pending\nRun `biv resume task-"), "{words}");
+    assert!(words.starts_with("Active session detected: Build a notification system\n  1 task completed, 1 in-progress, 0 pending\nRun `biv rehydrate task-"), "{words}");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn after_a_clear_the_session_goes_on() {
     let new = "44444444-0000-4000-8000-000000000004";
     let input = json!({ "session_id": new, "cwd": claude.env.work(), "source": "clear" });
     let briefed = claude.env.hook("claude-code", "SessionStart", input.to_string()).ok().stdout;
-    assert!(briefed.contains("# Briefing: session task-"), "{briefed}");
+    assert!(briefed.contains("Rehydrated: one"), "{briefed}");
     let input = json!({ "session_id": new, "cwd": claude.env.work(), "prompt": "two" });
     claude.env.hook("claude-code", "UserPromptSubmit", input.to_string()).ok();
     assert_eq!(claude.env.json("session list").as_array().unwrap().len(), 1);

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 
+mod approval;
+mod artifact;
+mod blocker;
 mod checkpoint_create;
 mod checkpoint_delete;
 mod checkpoint_diff;
@@ -14,13 +17,18 @@ mod completions;
 mod concurrency;
 mod config;
 mod contents;
+mod context;
 mod coverage;
 mod crash;
 mod damage;
+mod decision;
+mod delegation;
 mod docs;
 mod du;
 mod fork;
+mod fork_point;
 mod full_disk;
+mod gate;
 mod gc;
 mod git_facts;
 mod hook;
@@ -28,20 +36,31 @@ mod hooks_install;
 mod hooks_remove;
 mod hooks_status;
 mod init;
+mod log;
 mod model;
+mod note;
+mod partition;
+mod phase;
+mod progress;
 mod reconcile;
+mod rehydrate;
+mod replay;
 mod resume;
 mod retention;
 mod safety;
+mod search;
 mod seeds;
 mod session;
 mod status;
+mod step;
 mod store;
+mod task;
 mod terminal;
 mod tidy;
 mod tour;
 mod undo;
 mod verify;
+mod worktree;
 
 use bivouac_testkit::TestEnv;
 

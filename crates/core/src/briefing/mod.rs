@@ -1,10 +1,12 @@
 //! What a model is told about the work it comes back to: a notice of three lines, or a briefing that puts it
 //! back in the picture. The same facts always give the same words.
 //!
-//! - `select`: which facts are worth their tokens; `next`: what to do first
+//! - `rank`: every fact as a line, with how much it matters; `select`: which of them are worth their tokens
+//! - `next`: what to do first
 //! - `render`: the words, as text or as Markdown
 
 mod next;
+mod rank;
 mod render;
 mod select;
 

@@ -16,7 +16,7 @@ pub use nouns::{
     WorktreeStatus,
 };
 pub use status::{TaskStatus, Verdict};
-pub use told::{details, progress, searchable, standing, told};
+pub use told::{Difference, details, differences, progress, searchable, standing, told};
 
 use crate::event::Event;
 use crate::time::Timestamp;

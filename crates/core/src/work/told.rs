@@ -1,8 +1,10 @@
 //! Events in few words: for the log, for a briefing, and for finding them again.
 
+use serde::Serialize;
+
 use super::nouns::{Gate, Step, Task};
 use super::status::TaskStatus;
-use super::{Entry, Item, Thing};
+use super::{Entry, Item, Thing, Work};
 use crate::event::Event;
 use crate::text::{Note, count};
 
@@ -68,6 +70,40 @@ pub fn told(item: &Item) -> String {
     }
 }
 
+/// A thing that came, went or changed between two moments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    pub noun: &'static str,
+    pub key: String,
+    pub title: Option<String>,
+    /// How it stood before; none when it was not there.
+    pub from: Option<String>,
+    pub to: Option<String>,
+}
+
+/// What is different about the work between two moments.
+pub fn differences(before: &Work, after: &Work) -> Vec<Difference> {
+    let (before, after) = (before.items(), after.items());
+    let same = |one: &Item, other: &Item| one.noun() == other.noun() && one.key() == other.key();
+    let difference = |item: &Item, from: Option<&Item>, to: Option<&Item>| Difference {
+        noun: item.noun().as_str(),
+        key: item.key().to_owned(),
+        title: item.title(),
+        from: from.map(standing),
+        to: to.map(standing),
+    };
+    let mut found = Vec::new();
+    for item in &after {
+        let known = before.iter().find(|it| same(it, item));
+        if known != Some(item) {
+            found.push(difference(item, known, Some(item)));
+        }
+    }
+    let gone = before.iter().filter(|item| !after.iter().any(|it| same(it, item)));
+    found.extend(gone.map(|item| difference(item, Some(item), None)));
+    found
+}
+
 /// How a thing stands, in a word.
 pub fn standing(item: &Item) -> String {
     let over = |is_over: bool, yes: &str, no: &str| if is_over { yes } else { no }.to_owned();
@@ -85,8 +121,8 @@ pub fn standing(item: &Item) -> String {
         },
         Item::Worktree(it) => it.status.map_or("active", |status| status.as_str()).to_owned(),
         Item::Artifact(it) => over(it.is_over(), "gone", ""),
+        Item::Phase(it) => it.name.clone().unwrap_or_default(),
         Item::Outline(_)
-        | Item::Phase(_)
         | Item::Decision(_)
         | Item::Partition(_)
         | Item::Remark(_)

@@ -8,6 +8,7 @@ use bivouac_engine::Engine;
 use bivouac_engine::save::{SaveReport, SaveRequest, Saved};
 use owo_colors::OwoColorize;
 
+use crate::cli::progress::say_summary;
 use crate::cli::{Error, complete};
 use crate::contract;
 use crate::report::Exit;
@@ -56,7 +57,8 @@ pub fn run(args: &CreateArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
         state,
         ..SaveRequest::new(args.trigger)
     };
-    tell(engine.save(args.session.as_deref(), request)?, ui)
+    let saved = engine.save(args.session.as_deref(), request)?;
+    tell(saved, engine, ui)
 }
 
 pub fn run_save(args: &SaveArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
@@ -65,7 +67,8 @@ pub fn run_save(args: &SaveArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exi
         message: args.message.clone(),
         ..SaveRequest::new(Trigger::Manual)
     };
-    tell(engine.save(args.session.as_deref(), request)?, ui)
+    let saved = engine.save(args.session.as_deref(), request)?;
+    tell(saved, engine, ui)
 }
 
 fn read_state(text: &str) -> Result<State, Error> {
@@ -79,10 +82,14 @@ fn read_state(text: &str) -> Result<State, Error> {
     Ok(text.parse::<State>().map_err(bivouac_engine::Error::from)?)
 }
 
-fn tell(saved: Saved, ui: &mut Ui) -> Result<Exit, Error> {
+fn tell(saved: Saved, engine: &Engine, ui: &mut Ui) -> Result<Exit, Error> {
     match saved {
         Saved::Taken(report) => {
             tell_taken(&report, ui)?;
+            let work = engine.work(&report.session)?;
+            if !work.is_empty() {
+                say_summary(&report.session, &work, ui)?;
+            }
             ui.data(&contract::Saved {
                 checkpoint: contract::Checkpoint::new(&report.checkpoint, false),
                 session: contract::Session::from(&report.session),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use bivouac_core::checkpoint::Checkpoint;
 use bivouac_core::size::Bytes;
+use bivouac_core::text::printable;
 use bivouac_engine::Engine;
 use bivouac_engine::compare::{ChangeKind, Comparison, Detail, FileChange};
 use owo_colors::{OwoColorize, Style};
@@ -91,7 +92,40 @@ fn say(comparison: &Comparison, engine: &Engine, ui: &mut Ui) -> Result<(), Erro
         let (sign, style) = sign(file.kind);
         ui.say(format_args!("  {} {}{}", sign.style(style), file.path, about(file)))?;
     }
-    say_conversation(comparison, ui)
+    say_conversation(comparison, ui)?;
+    say_progress(comparison, ui)
+}
+
+/// What came, went or changed about the work.
+fn say_progress(comparison: &Comparison, ui: &mut Ui) -> Result<(), Error> {
+    if comparison.progress.is_empty() {
+        return Ok(());
+    }
+    ui.say("")?;
+    ui.say("Progress:".style(looks::heading()))?;
+    for it in &comparison.progress {
+        let name = [Some(it.key.clone()), it.title.clone()].into_iter().flatten();
+        let name = name.filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" ");
+        let (sign, style, how) = match (it.from.as_deref(), it.to.as_deref()) {
+            (None, to) => ("+", looks::new(), to.unwrap_or_default().to_owned()),
+            (_, None) => ("D", looks::gone(), String::new()),
+            (Some(from), Some(to)) if from == to => ("M", looks::changed(), String::new()),
+            (Some(from), Some(to)) => ("M", looks::changed(), format!("{from} → {to}")),
+        };
+        let how = if how.is_empty() { how } else { format!(": {how}") };
+        ui.say(
+            format_args!(
+                "  {} {} {}{}",
+                sign.style(style),
+                it.noun,
+                printable(&name),
+                printable(&how)
+            )
+            .to_string()
+            .trim_end(),
+        )?;
+    }
+    Ok(())
 }
 
 /// How far the conversation went, and what that cost, as far as both sides know.

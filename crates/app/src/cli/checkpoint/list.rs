@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bivouac_core::checkpoint::Trigger;
 use bivouac_core::id::SessionId;
-use bivouac_core::text::count;
+use bivouac_core::text::{count, printable};
 use bivouac_core::time::{Age, Timestamp};
 use bivouac_engine::Engine;
 use bivouac_journal::query::{CheckpointFilter, KeptCheckpoint, SessionFilter};
@@ -32,6 +32,17 @@ pub struct ListArgs {
     /// Newest first
     #[arg(long)]
     reverse: bool,
+    /// In which form
+    #[arg(long, value_enum, default_value = "table")]
+    format: Form,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    Table,
+    /// The newest first, as a table that agents show
+    Markdown,
+    Json,
 }
 
 pub fn run(args: &ListArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
@@ -46,8 +57,11 @@ pub fn run(args: &ListArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Er
         trigger: args.trigger,
     };
     let mut checkpoints = engine.checkpoints(&filter)?;
-    if args.reverse {
+    if args.reverse || args.format == Form::Markdown {
         checkpoints.reverse();
+    }
+    if args.format == Form::Json {
+        ui.as_json();
     }
     ui.data(&checkpoints.iter().map(contract::Checkpoint::from).collect::<Vec<_>>())?;
     if checkpoints.is_empty() {
@@ -55,14 +69,37 @@ pub fn run(args: &ListArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Er
             args.session.is_some() || args.older_than.is_some() || args.trigger.is_some();
         ui.say(match is_filtered {
             true => "No checkpoints found.",
+            false if args.format == Form::Markdown => {
+                "No checkpoints found. Run `/checkpoint` to create one."
+            }
             false => "No checkpoints found. Run `biv checkpoint create` to create one.",
         })?;
         return Ok(Exit::Done);
+    }
+    if args.format == Form::Markdown {
+        return say_markdown(&checkpoints, engine, ui);
     }
     let sessions = engine.sessions(&SessionFilter::default())?;
     let handles =
         sessions.into_iter().map(|session| (session.id, session.handle.to_string())).collect();
     ui.say(table(&checkpoints, &handles, engine))?;
+    Ok(Exit::Done)
+}
+
+fn say_markdown(
+    checkpoints: &[KeptCheckpoint],
+    engine: &Engine,
+    ui: &mut Ui,
+) -> Result<Exit, Error> {
+    ui.say("| # | Date | Label | Branch |\n|---|------|-------|--------|")?;
+    for (place, kept) in checkpoints.iter().enumerate() {
+        let checkpoint = &kept.taken.checkpoint;
+        let label = checkpoint.name.as_ref().map(ToString::to_string);
+        let label = label.unwrap_or_else(|| checkpoint.handle.to_string()).replace('|', "\\|");
+        let branch = checkpoint.git.as_ref().and_then(|git| git.branch.as_deref()).unwrap_or("-");
+        let at = engine.clock.local(checkpoint.taken_at).strftime("%Y-%m-%d %H:%M").to_string();
+        ui.say(format_args!("| {} | {at} | {label} | {} |", place + 1, printable(branch)))?;
+    }
     Ok(Exit::Done)
 }
 

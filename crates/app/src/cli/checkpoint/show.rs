@@ -10,6 +10,7 @@ use owo_colors::OwoColorize;
 
 use crate::cli::Error;
 use crate::cli::checkpoint::Which;
+use crate::cli::progress::say_tree;
 use crate::cli::status::coverage_line;
 use crate::contract::{self, CheckpointDetails, octal};
 use crate::report::Exit;
@@ -34,6 +35,11 @@ pub fn run(args: &ShowArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Er
     let git = engine.git_facts(&kept)?;
     let entries = if args.files || args.coverage { engine.files_of(&kept)? } else { Vec::new() };
     say_facts(&kept, &session, git.as_ref(), engine, ui)?;
+    let work = engine.work_of(&kept.taken.checkpoint)?;
+    if !work.is_empty() {
+        ui.say("\nProgress:".style(looks::heading()))?;
+        say_tree(&session, &work, ui)?;
+    }
     if args.files {
         ui.say("\nFiles:".style(looks::heading()))?;
         for (path, entry) in entries.iter().filter(|(_, entry)| !entry.is_gap()) {
@@ -52,6 +58,7 @@ pub fn run(args: &ShowArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Er
         checkpoint: contract::Checkpoint::from(&kept),
         session: contract::Session::from(&session),
         git,
+        progress: contract::progress(&work),
         files: args
             .files
             .then(|| entries.iter().filter_map(|(path, entry)| file(path, entry)).collect()),

@@ -5,6 +5,7 @@ use bivouac_engine::Engine;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 
+use crate::cli::progress::say_tree;
 use crate::cli::{Error, complete};
 use crate::contract;
 use crate::report::Exit;
@@ -24,6 +25,7 @@ struct Details {
     session: contract::Session,
     checkpoints: u64,
     last_checkpoint: Option<contract::Checkpoint>,
+    progress: serde_json::Value,
 }
 
 pub fn run(args: &ShowArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
@@ -51,7 +53,13 @@ pub fn run(args: &ShowArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Er
         format!(", the last is {} ({})", checkpoint.handle, at(checkpoint.taken_at))
     });
     line("Checkpoints", format!("{n_checkpoints}{}", newest.unwrap_or_default()))?;
+    let work = engine.work(&session)?;
+    if !work.is_empty() {
+        ui.say("\nProgress:".style(looks::heading()))?;
+        say_tree(&session, &work, ui)?;
+    }
     ui.data(&Details {
+        progress: contract::progress(&work),
         session: contract::Session::from(&session),
         checkpoints: n_checkpoints,
         last_checkpoint: last.as_ref().map(contract::Checkpoint::from),
