@@ -1,0 +1,190 @@
+//! Values that are known to be secret, found as they are and in the forms they travel in: escaped in
+//! JSON, percent-encoded in a URL, and anywhere inside a base64 text.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use super::{BLOT, Spot};
+
+/// Shorter ones appear by chance.
+const LEAST: usize = 8;
+
+#[derive(Clone)]
+pub(super) struct Known {
+    forms: AhoCorasick,
+}
+
+impl Known {
+    /// `None` if no value is worth looking for.
+    pub(super) fn of(values: impl IntoIterator<Item = String>) -> Option<Self> {
+        let mut forms = BTreeSet::new();
+        for value in values {
+            let value = value.trim();
+            let inner = super::shapes::password_in_url(value).unwrap_or_default();
+            for value in [value, inner].into_iter().filter(|value| is_taken(value)) {
+                forms.extend(forms_of(value));
+            }
+        }
+        if forms.is_empty() {
+            return None;
+        }
+        let forms = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(forms)
+            .expect("there are not two thousand million bytes of secrets");
+        Some(Self { forms })
+    }
+
+    pub(super) fn spots(&self, text: &str) -> Vec<Spot<'_>> {
+        self.forms.find_iter(text).map(|found| Spot::at(found.range())).collect()
+    }
+}
+
+/// Whether a value is long and odd enough that finding it means something.
+fn is_taken(value: &str) -> bool {
+    let has_credentials = super::shapes::password_in_url(value).is_some();
+    value.len() >= LEAST
+        && !value.contains(BLOT)
+        && !BLOT.contains(value)
+        && (has_credentials || !is_plain(value) && !is_path(value) && !value.contains("://"))
+}
+
+/// Words and numbers with the usual signs between them: `us-east-1`, `localhost:5432`, `12.5`.
+fn is_plain(value: &str) -> bool {
+    const LONGEST_WORD: usize = 24;
+    let is_sign = |letter: char| " -_./:,@+\\".contains(letter);
+    value.split(is_sign).all(|piece| {
+        let is_number = piece.bytes().all(|byte| byte.is_ascii_digit());
+        let rest = piece.strip_prefix(|letter: char| letter.is_uppercase()).unwrap_or(piece);
+        let is_word = piece.chars().all(|letter| letter.is_alphabetic() && !letter.is_lowercase())
+            || rest.chars().all(|letter| letter.is_alphabetic() && !letter.is_uppercase());
+        is_number || is_word && piece.len() <= LONGEST_WORD
+    })
+}
+
+/// A base64 text may start with a slash too, but then it has a long piece with digits in it.
+pub(super) fn is_path(value: &str) -> bool {
+    const LONGEST: usize = 20;
+    let is_odd = |piece: &str| {
+        piece.len() >= LONGEST
+            && piece.bytes().any(|byte| byte.is_ascii_digit())
+            && piece.bytes().any(|byte| byte.is_ascii_uppercase())
+            || piece.contains(['=', '+', '!', '$'])
+    };
+    ["/", "./", "../", "~/"].iter().any(|start| value.starts_with(start))
+        && !value.split('/').any(is_odd)
+}
+
+fn forms_of(value: &str) -> Vec<String> {
+    let mut forms = vec![value.to_owned()];
+    let quoted = serde_json::Value::from(value).to_string();
+    let escaped = &quoted[1..quoted.len() - 1];
+    forms.push(escaped.to_owned());
+    forms.push(escaped.replace('/', "\\/"));
+    forms.push(ascii_escaped(escaped));
+    for kept in ["-._~", "-._~!'()*", "-._~/:@"] {
+        let upper = percent_encoded(value, kept);
+        forms.push(lower_hex(&upper));
+        // As in a form, where a blank is a plus.
+        forms.push(upper.replace("%20", "+"));
+        forms.push(upper);
+    }
+    for lead in 0..3 {
+        let inner = base64_inside(value.as_bytes(), lead);
+        forms.push(inner.replace('+', "-").replace('/', "_"));
+        forms.push(inner);
+    }
+    forms
+}
+
+/// As encoders write it that trust neither other alphabets nor `<`, `>` and `&`.
+fn ascii_escaped(escaped: &str) -> String {
+    let mut safe = String::with_capacity(escaped.len());
+    for letter in escaped.chars() {
+        if letter.is_ascii() && !matches!(letter, '<' | '>' | '&') {
+            safe.push(letter);
+            continue;
+        }
+        for unit in letter.encode_utf16(&mut [0; 2]) {
+            write!(safe, "\\u{unit:04x}").expect("a string takes everything");
+        }
+    }
+    safe
+}
+
+fn percent_encoded(value: &str, kept: &str) -> String {
+    let mut encoded = String::with_capacity(value.len() * 3);
+    for byte in value.bytes() {
+        match byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte) {
+            true => encoded.push(char::from(byte)),
+            false => write!(encoded, "%{byte:02X}").expect("a string takes everything"),
+        }
+    }
+    encoded
+}
+
+/// `%2F` as `%2f`; all else as it is.
+fn lower_hex(encoded: &str) -> String {
+    let mut lower = String::with_capacity(encoded.len());
+    for (n, piece) in encoded.split('%').enumerate() {
+        if n > 0 {
+            let (hex, rest) = piece.split_at(2);
+            lower.push('%');
+            lower.push_str(&hex.to_ascii_lowercase());
+            lower.push_str(rest);
+        } else {
+            lower.push_str(piece);
+        }
+    }
+    lower
+}
+
+/// The base64 letters that depend on these bytes alone when `lead` others stand before them.
+fn base64_inside(bytes: &[u8], lead: usize) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let all = [&[0; 2][..lead], bytes].concat();
+    let bits = |n: usize| {
+        let pair = u16::from(all[n * 6 / 8]) << 8
+            | u16::from(all.get(n * 6 / 8 + 1).copied().unwrap_or_default());
+        usize::from(pair >> (10 - n * 6 % 8)) & 63
+    };
+    let range = (lead * 8).div_ceil(6)..all.len() * 8 / 6;
+    range.map(|n| char::from(LETTERS[bits(n)])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_values_are_not_taken() {
+        let check = |value: &str, expected| assert_eq!(is_taken(value), expected, "{value}");
+        check("hunter2", false);
+        check("hunter22", true);
+        check("production", false);
+        check("us-east-1", false);
+        check("localhost:5432", false);
+        check("1234567890", false);
+        check("2026-01-21", false);
+        check("/run/secrets/db2", false);
+        check("https://example.org/a1", false);
+        check("postgres://app:s3cr3t@db/x", true);
+        check("My Application", false);
+        check("P@ssw0rd!", true);
+        check("wJalr/K7MDENG+bPxRfiCYx1", true);
+        check("correct-horse", false);
+        check("redacted", false);
+    }
+
+    #[test]
+    fn base64_is_found_at_every_alignment() {
+        assert_eq!(base64_inside(b"hunter22", 0), "aHVudGVyMj");
+        // "a:hunter22" is YTpodW50ZXIyMg, "ab:hunter22" is YWI6aHVudGVyMjI.
+        assert!("YTpodW50ZXIyMg".contains(&base64_inside(b"hunter22", 2)));
+        assert!("YWI6aHVudGVyMjI".contains(&base64_inside(b"hunter22", 0)));
+        // "x" before it: eGh1bnRlcjIy
+        assert!("eGh1bnRlcjIy".contains(&base64_inside(b"hunter22", 1)));
+    }
+}
