@@ -371,16 +371,8 @@ fn is_mask(value: &str) -> bool {
 
 /// `getenv("TOKEN")`, `process.env.TOKEN`, `os.environ["TOKEN"]`.
 fn is_call(value: &str) -> bool {
-    const STARTS: [&str; 8] = [
-        "process.env",
-        "os.environ",
-        "import.meta",
-        "std::env",
-        "Deno.env",
-        "secrets.",
-        "vault:",
-        "op:",
-    ];
+    const STARTS: [&str; 7] =
+        ["process.env", "os.environ", "import.meta", "Deno.env", "secrets.", "vault:", "op:"];
     let is_call = value.ends_with(')')
         && value.split_once('(').is_some_and(|(name, _)| is_path_of_names(name));
     is_call || STARTS.iter().any(|start| value.starts_with(start))
