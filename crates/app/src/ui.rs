@@ -1,5 +1,6 @@
 //! What people see, and are asked. Answers go to stdout; talk goes to stderr. Colours and bars only
-//! appear on a terminal, and `NO_COLOR` is honoured.
+//! appear on a terminal, and `NO_COLOR` is honoured. Every word passes the redactor on its way out, so that
+//! no command can forget to.
 
 use std::fmt::{self, Display};
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -7,9 +8,11 @@ use std::sync::Mutex;
 
 use anstream::{AutoStream, ColorChoice};
 use bivouac_core::progress::Progress;
+use bivouac_core::redact::Redactor;
 use indicatif::{ProgressBar, ProgressStyle};
 use owo_colors::{OwoColorize, Style};
 use serde::Serialize;
+use serde_json::Value;
 
 /// In which form answers are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +25,7 @@ pub struct Ui {
     form: Form,
     /// Someone else gives the answer.
     is_part: bool,
+    redactor: Redactor,
     stdout: AutoStream<io::Stdout>,
     stderr: AutoStream<io::Stderr>,
 }
@@ -31,6 +35,7 @@ impl Ui {
         Self {
             form,
             is_part: false,
+            redactor: Redactor::default(),
             stdout: AutoStream::new(io::stdout(), colours(&io::stdout())),
             stderr: AutoStream::new(io::stderr(), colours(&io::stderr())),
         }
@@ -38,14 +43,20 @@ impl Ui {
 
     /// The same, for what is only a part of something larger: its lines are talk, and it has no document.
     pub fn quiet(&self) -> Self {
-        Self { is_part: true, ..Self::new(self.form) }
+        Self { is_part: true, redactor: self.redactor.clone(), ..Self::new(self.form) }
+    }
+
+    /// From here on, the values this one knows are taken out as well.
+    pub fn redact_with(&mut self, redactor: Redactor) {
+        self.redactor = redactor;
     }
 
     /// A line of the answer, for people.
     pub fn say(&mut self, line: impl Display) -> io::Result<()> {
+        let line = || self.redactor.redact(&line.to_string());
         match self.form {
-            Form::Text if self.is_part => writeln!(self.stderr, "{line}"),
-            Form::Text => writeln!(self.stdout, "{line}"),
+            Form::Text if self.is_part => writeln!(self.stderr, "{}", line()),
+            Form::Text => writeln!(self.stdout, "{}", line()),
             Form::Json => Ok(()),
         }
     }
@@ -82,8 +93,8 @@ impl Ui {
             Form::Text => Ok(()),
             Form::Json if self.is_part => Ok(()),
             Form::Json => {
-                let text = serde_json::to_string_pretty(document).map_err(io::Error::other)?;
-                writeln!(self.stdout, "{text}")
+                let document = self.redacted(document)?;
+                writeln!(self.stdout, "{document:#}")
             }
         }
     }
@@ -102,23 +113,32 @@ impl Ui {
         match self.form {
             Form::Text => Ok(()),
             Form::Json => {
-                let text = serde_json::to_string(document).map_err(io::Error::other)?;
-                writeln!(self.stdout, "{text}")?;
+                let document = self.redacted(document)?;
+                writeln!(self.stdout, "{document}")?;
                 self.stdout.flush()
             }
         }
     }
 
+    fn redacted(&self, document: &impl Serialize) -> io::Result<Value> {
+        let mut document = serde_json::to_value(document).map_err(io::Error::other)?;
+        self.redactor.redact_json(&mut document);
+        Ok(document)
+    }
+
     /// Something worth knowing that is not the answer.
     pub fn note(&mut self, line: impl Display) {
+        let line = self.redactor.redact(&line.to_string());
         let _nobody_listens =
             writeln!(self.stderr, "{} {line}", "note:".style(Style::new().bold()));
     }
 
     pub fn error(&mut self, message: &str, causes: &[String], hint: Option<&str>) {
+        let message = self.redactor.redact(message);
         let _nobody_listens =
             writeln!(self.stderr, "{} {message}", "error:".style(Style::new().red().bold()));
         for cause in causes {
+            let cause = self.redactor.redact(cause);
             let _nobody_listens = writeln!(self.stderr, "cause: {cause}");
         }
         if let Some(hint) = hint {

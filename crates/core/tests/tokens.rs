@@ -11,13 +11,14 @@ use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 const SIZES: [usize; 3] = [200, 2_000, 20_000];
 
 fn collect(folder: &Path, ends: &[&str], found: &mut Vec<(String, String)>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    for entry in std::fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("and can be listed").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() && !name.starts_with('.') && name != "target" {
             collect(&path, ends, found);
         } else if ends.iter().any(|end| name.ends_with(end)) {
-            found.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()));
+            let text = std::fs::read_to_string(&path).expect("our files are text");
+            found.push((path.display().to_string(), text));
         }
     }
 }

@@ -1,7 +1,6 @@
 //! `biv status`: how things stand here.
 
 use bivouac_core::checkpoint::Coverage;
-use bivouac_core::redact::redact;
 use bivouac_core::text::{Note, count, printable};
 use bivouac_core::time::in_words;
 use bivouac_core::work::progress;
@@ -93,8 +92,8 @@ fn say_tasks(report: &StatusReport, ui: &mut Ui) -> Result<(), Error> {
         ui.say(format_args!("Waiting    for an answer: {question}"))?;
     }
     for approval in &report.approvals {
-        let line = redact(approval.lines().next().unwrap_or_default());
-        ui.say(format_args!("Waiting    for your leave: {}", printable(&line)))?;
+        let line = approval.lines().next().unwrap_or_default();
+        ui.say(format_args!("Waiting    for your leave: {}", printable(line)))?;
     }
     Ok(())
 }

@@ -33,8 +33,8 @@ fn progress_is_shown_as_a_summary_a_tree_and_a_document() {
     │  └─ 001 email-sender: pending
     ├─ Blockers (1)
     │  └─ b1 no key: open
-    ├─ Worktrees (1)
-    │  └─ feat/001: merged
+    └─ Worktrees (1)
+       └─ feat/001: merged
     ");
     let document = env.json("progress");
     assert_eq!(document["phase"]["name"], "delegate");
@@ -79,9 +79,9 @@ fn checkpoints_hold_it_and_a_comparison_shows_what_changed() {
 
     Progress:
     task-00000001
-    ├─ Tasks (2)
-    │  ├─ 001 one: pending
-    │  └─ 002 two: pending
+    └─ Tasks (2)
+       ├─ 001 one: pending
+       └─ 002 two: pending
     ");
     assert_snapshot!(env.run("session show"), @"
     Session task-00000001
@@ -98,8 +98,8 @@ fn checkpoints_hold_it_and_a_comparison_shows_what_changed() {
     ├─ Tasks (2)
     │  ├─ 001 one: in-progress
     │  └─ 002 two: pending
-    ├─ Decisions (1)
-    │  └─ d1 Use SQS
+    └─ Decisions (1)
+       └─ d1 Use SQS
     ");
     let diff = env.json("checkpoint diff cp-001 cp-002");
     assert_eq!(diff["progress"][0]["to"], "in-progress");

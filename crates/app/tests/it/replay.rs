@@ -81,15 +81,12 @@ fn it_says_when_not_to_replay() {
 
     **Retry: Step 1 (attempt 2)**
 
-
     Your task: Write the schema
     note: the code has moved on since the step started (1 commit): what is cached may no longer be true
     note: 3 steps would be replayed: saving a checkpoint and starting a fresh session may be better
     ");
     assert_snapshot!(env.run("replay --run"), @"
     exit 1
-    note: the code has moved on since the step started (1 commit): what is cached may no longer be true
-    note: step 1 produced db/schema.sql that is no longer there: replay from step 1 instead
     error: the code has moved on since the step started (1 commit): what is cached may no longer be true
     step 1 produced db/schema.sql that is no longer there: replay from step 1 instead
     hint: look at it with `--print`, or pass `--force` to start it anyway

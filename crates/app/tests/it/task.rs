@@ -25,11 +25,11 @@ fn a_task_goes_from_added_to_done() {
     assert_snapshot!(env.run("task list"), @"
     ID   What           Status       About
     001  email-sender   completed    TAS-12 · API Engineer · src/mail.rs
-    002  push-notifier  in-progress  no APNS key · asked ops · after 001
+    002  push-notifier  in-progress  asked ops · after 001
     ");
     assert_snapshot!(env.run("task list --open"), @"
     ID   What           Status       About
-    002  push-notifier  in-progress  no APNS key · asked ops · after 001
+    002  push-notifier  in-progress  asked ops · after 001
     ");
     assert_snapshot!(env.run("task drop 002"), @"Recorded task.dropped (002-push-notifier)");
 }

@@ -12,7 +12,7 @@ mod select;
 
 pub use select::{Brief, TooSmall};
 
-use crate::budget::cut;
+use crate::budget::{cut, tokens};
 use crate::checkpoint::Checkpoint;
 use crate::git::GitFacts;
 use crate::redact::Redactor;
@@ -77,10 +77,8 @@ pub enum Format {
 
 /// Three lines: what is unfinished, how far it is, and the command that says the rest.
 pub fn notice(session: &Session, work: &Work, redactor: &Redactor) -> String {
-    let name = session.title().unwrap_or_else(|| session.handle.to_string());
-    let name = cut(&redactor.redact(&name), 12);
     let phase = work.phase().and_then(|phase| phase.name.clone());
-    let phase = phase.map(|name| format!(" ({} phase)", cut(&name, 4))).unwrap_or_default();
+    let phase = phase.map(|name| format!(" ({} phase)", cut(&name, 5))).unwrap_or_default();
     let mut how_far = match work.tasks.is_empty() {
         true => format!("status: {}", session.status),
         false => progress(&work.tasks),
@@ -89,10 +87,19 @@ pub fn notice(session: &Session, work: &Work, redactor: &Redactor) -> String {
     if n_pending > 0 {
         how_far.push_str(&format!("; {} pending", count(n_pending, "approval")));
     }
-    format!(
-        "Active session detected: {name}{phase}\n  {how_far}\nRun `biv rehydrate {}` to resume.",
-        session.handle
-    )
+    let say = |name: &str| {
+        format!(
+            "Active session detected: {name}{phase}\n  {how_far}\nRun `biv rehydrate {}` to resume.",
+            session.handle
+        )
+    };
+    let name = redactor.redact(&session.title().unwrap_or_else(|| session.handle.to_string()));
+    // The name gets what the rest leaves.
+    let mut most = NOTICE_TOKENS.saturating_sub(tokens(&say(""))) + 1;
+    while most > 2 && tokens(&say(&cut(&name, most))) > NOTICE_TOKENS {
+        most -= 1;
+    }
+    say(&cut(&name, most))
 }
 
 /// The whole picture within a budget. What must not be dropped is always there; what had to be is counted.
