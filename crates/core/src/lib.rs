@@ -6,6 +6,7 @@
 //! - [`work`], [`replay`], [`context`]: what a session's progress is made of, and what follows from it
 //! - [`autosave`], [`retention`], [`risk`]: what follows from it
 //! - [`redact`], [`budget`], [`briefing`]: what a model is told, and what nobody is
+//! - [`export`]: progress as files, and files as progress
 //! - [`progress`]: how long work tells how far it is
 
 pub mod agent;
@@ -16,6 +17,7 @@ pub mod checkpoint;
 pub mod context;
 pub mod conversation;
 pub mod event;
+pub mod export;
 pub mod git;
 pub mod id;
 pub mod observation;
