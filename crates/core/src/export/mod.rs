@@ -1,13 +1,18 @@
 //! Progress as files that people and other tools read, and those files read back. The same sheet always gives
 //! the same bytes, and no text of anybody's can change the shape of the document it stands in.
 //!
-//! - [`session_checkpoint`]: `docs/SESSION-CHECKPOINT.md`
+//! - [`session_checkpoint`]: `docs/SESSION-CHECKPOINT.md`; [`checkpoint_md`]: one file per checkpoint
 //! - `inline`, `pen`: text within a line; `blocks`, `fence`: lines; `entry`, `words`, `steps_ahead`: what stands in them
 
 mod blocks;
+mod body;
+mod body_parse;
+pub mod checkpoint_md;
 mod entry;
 mod fence;
+pub mod handoff;
 mod inline;
+mod label;
 mod pen;
 pub mod session_checkpoint;
 mod steps_ahead;
