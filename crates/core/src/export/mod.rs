@@ -2,6 +2,7 @@
 //! the same bytes, and no text of anybody's can change the shape of the document it stands in.
 //!
 //! - [`session_checkpoint`]: `docs/SESSION-CHECKPOINT.md`; [`checkpoint_md`]: one file per checkpoint
+//! - [`handoff`], [`memory`]: a part of somebody else's file, every other byte of which is kept
 //! - `inline`, `pen`: text within a line; `blocks`, `fence`: lines; `entry`, `words`, `steps_ahead`: what stands in them
 
 mod blocks;
@@ -13,6 +14,7 @@ mod fence;
 pub mod handoff;
 mod inline;
 mod label;
+pub mod memory;
 mod pen;
 pub mod session_checkpoint;
 mod steps_ahead;
