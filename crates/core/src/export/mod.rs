@@ -3,6 +3,7 @@
 //!
 //! - [`session_checkpoint`]: `docs/SESSION-CHECKPOINT.md`; [`checkpoint_md`]: one file per checkpoint
 //! - [`handoff`], [`memory`]: a part of somebody else's file, every other byte of which is kept
+//! - [`import`]: what a file says that was not known
 //! - `inline`, `pen`: text within a line; `blocks`, `fence`: lines; `entry`, `words`, `steps_ahead`: what stands in them
 
 mod blocks;
@@ -12,6 +13,7 @@ pub mod checkpoint_md;
 mod entry;
 mod fence;
 pub mod handoff;
+pub mod import;
 mod inline;
 mod label;
 pub mod memory;
