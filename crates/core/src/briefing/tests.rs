@@ -119,7 +119,7 @@ fn a_notice_is_three_lines_with_the_exact_command() {
         task_description: Some("long words ".repeat(500).parse().unwrap()),
         ..session()
     };
-    assert!(tokens(&notice(&long, &work, &Redactor::default())) <= NOTICE_TOKENS);
+    assert!(tokens(&notice(&long, &work, &Redactor::default())) <= NOTICE_COUNT);
 }
 
 #[test]
