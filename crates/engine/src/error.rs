@@ -97,6 +97,14 @@ pub enum Error {
     NoCheckpoint { handle: SessionHandle },
     #[error("this workspace is not in a git repository, so nothing can be stashed")]
     NotGit,
+    #[error("`{}`, line {line}: {reason}", path.display())]
+    ForeignFile { path: PathBuf, line: usize, reason: String },
+    #[error("`{}` was changed since it was written", path.display())]
+    ChangedByOthers { path: PathBuf },
+    #[error("`{}` is a link, a folder or far too large, so it is left alone", path.display())]
+    NoDocument { path: PathBuf },
+    #[error("`{}` is the memory of another project, `{}`", folder.display(), owner.display())]
+    OthersMemory { folder: PathBuf, owner: PathBuf },
     #[error(transparent)]
     Replay(#[from] bivouac_core::replay::BadReplay),
     #[error("{}", cautions.join("\n"))]
@@ -199,6 +207,14 @@ impl Error {
             Self::PlanOutdated { .. } => "look at the workspace, then say it again",
             Self::NoCheckpoint { .. } => "`biv checkpoint create` takes one",
             Self::State(_) => "pass JSON such as '{\"key\": 1}', or `@FILE`",
+            Self::ForeignFile { .. } => {
+                "nothing was changed; mend the file, or name another with `--file`"
+            }
+            Self::ChangedByOthers { .. } => {
+                "`biv import session-checkpoint` takes the changes in; `--force` overwrites them"
+            }
+            Self::NoDocument { .. } => "name another file with `--file`",
+            Self::OthersMemory { .. } => "name a file with `--file`",
             Self::Replay(_) => "`biv step list` shows all there are",
             Self::ReplayRefused { .. } => {
                 "look at it with `--print`, or pass `--force` to start it anyway"

@@ -141,6 +141,11 @@ impl Home {
         self.store.join("spool")
     }
 
+    /// What was written into files of this workspace.
+    pub fn papers(&self) -> PathBuf {
+        self.index_file(".papers.json")
+    }
+
     /// What we changed in settings of agents.
     pub fn hooks(&self) -> PathBuf {
         self.store.join("hooks")

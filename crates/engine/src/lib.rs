@@ -4,8 +4,8 @@
 //! - [`open`]: the store, ready for a command; [`select`]: from words to sessions and checkpoints
 //! - [`session`], [`save`], [`compare`], [`rollback`], [`restore`], [`keep`]: what people do
 //! - [`observe`], [`hooks`], [`converse`], [`brief`], [`resume`], [`fork`]: what agents do, and get back
-//! - [`progress`], [`approvals`], [`replay`]: what is said about the work, and what follows
-//! - `look`, `git`, `heal`, `room`, `secrets`, `seen`, `spool`: what those need
+//! - [`progress`], [`approvals`], [`replay`], [`export`]: what is said about the work, and what follows
+//! - `look`, `git`, `heal`, `papers`, `room`, `secrets`, `seen`, `spool`: what those need
 //! - [`sweep`], [`verify`], [`reconcile`], [`status`]: looking after the store
 
 pub mod approvals;
@@ -15,6 +15,7 @@ pub mod compare;
 pub mod config;
 pub mod converse;
 mod error;
+pub mod export;
 pub mod fork;
 mod git;
 mod heal;
@@ -25,6 +26,7 @@ pub mod lock;
 mod look;
 pub mod observe;
 pub mod open;
+mod papers;
 pub mod progress;
 pub mod reconcile;
 pub mod replay;

@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use crate::compare::kind_of;
 use crate::converse::Awaited;
+use crate::export::Document;
 use crate::git::GitReader;
 use crate::lock::Lock;
 use crate::look::Scene;
@@ -118,9 +119,17 @@ impl Engine {
         if let Some(why) = self.make_room(&session, request.trigger)? {
             return Ok(Saved::Skipped { session: Box::new(session), why });
         }
+        let is_asked_for = request.trigger == Trigger::Manual;
+        let label = request.name.as_ref().map(|name| name.as_str().to_owned());
+        self.export_due(&session, label.as_deref(), Document::is_in_workspace);
         let draft = Draft::new(CheckpointId::new(self.clock.new_id()), request);
         let saved = self.save_draft(&session, &draft, &workspace_lock)?;
         if let Saved::Taken(_) = saved {
+            // A file for every turn would be too many.
+            self.export_due(&session, label.as_deref(), |kind| match kind {
+                Document::CheckpointMd => is_asked_for,
+                other => !other.is_in_workspace(),
+            });
             self.tidy_after(&session);
         }
         Ok(saved)

@@ -11,12 +11,14 @@ pub mod context;
 pub mod decision;
 pub mod delegation;
 pub mod du;
+pub mod export;
 pub mod fork;
 pub mod fork_point;
 pub mod gate;
 pub mod gc;
 pub mod hook;
 pub mod hooks;
+pub mod import;
 pub mod init;
 pub mod log;
 pub mod note;
@@ -123,6 +125,10 @@ enum Command {
     Worktree(worktree::WorktreeCommand),
     Note(note::NoteArgs),
     Context(context::ContextArgs),
+    #[command(subcommand)]
+    Export(export::ExportCommand),
+    #[command(subcommand)]
+    Import(import::ImportCommand),
     Search(search::SearchArgs),
     Log(log::LogArgs),
     #[command(subcommand)]
@@ -187,6 +193,8 @@ impl Command {
             Self::ForkPoint(command) => command.need(),
             Self::Partition(command) => command.need(),
             Self::Worktree(command) => command.need(),
+            Self::Export(command) => command.need(),
+            Self::Import(command) => command.need(),
             Self::Gc(_) | Self::Resume(_) | Self::Fork(_) | Self::Note(_) => Need::Write,
             Self::Status(_)
             | Self::Verify(_)
@@ -228,6 +236,8 @@ impl Command {
             Self::Worktree(command) => command.run(engine, ui),
             Self::Note(args) => note::run(args, engine, ui),
             Self::Context(args) => context::run(args, engine, ui),
+            Self::Export(command) => command.run(engine, ui),
+            Self::Import(command) => command.run(engine, ui),
             Self::Search(args) => search::run(args, engine, ui),
             Self::Log(args) => log::run(args, engine, ui),
             Self::Undo(args) => undo::run_undo(args, engine, ui),

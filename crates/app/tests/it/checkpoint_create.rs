@@ -140,12 +140,21 @@ fn a_name_is_used_once_in_a_session() {
 fn save_is_another_word_for_it() {
     let env = env();
     env.write("notes.md", "x");
-    assert_snapshot!(env.run("checkpoint save auth-middleware"), @"Saved checkpoint cp-20260121-001 of task-00000001: 1 file");
-    assert_snapshot!(env.run("checkpoint save"), @"Saved checkpoint cp-20260121-002 of task-00000001: 1 file, nothing changed");
+    assert_snapshot!(env.run("checkpoint save auth-middleware"), @"
+    Saved checkpoint cp-20260121-001 of task-00000001: 1 file
+    Label: auth-middleware
+    To resume later: `biv resume task-00000001`
+    note: opened session task-00000001
+    ");
+    assert_snapshot!(env.run("checkpoint save"), @"
+    Saved checkpoint cp-20260121-002 of task-00000001: 1 file, nothing changed
+    Label: checkpoint
+    To resume later: `biv resume task-00000001`
+    ");
     assert_snapshot!(env.run("checkpoint list"), @"
     ID               Session              Trigger    Created           Message
     cp-20260121-001  task-00000001        MANUAL     2026-01-21 14:30  [auth-middleware]
-    cp-20260121-002  task-00000001        MANUAL     2026-01-21 14:31
+    cp-20260121-002  task-00000001        MANUAL     2026-01-21 14:31  [checkpoint]
     ");
 }
 

@@ -51,7 +51,7 @@ fn it_is_checked_against_the_workspace() {
 
       Next: Start task 001 one.
 
-      Context cost: ~279 tokens
+      Context cost: ~282 tokens
     ");
     assert_snapshot!(env.run("rehydrate --format markdown"), @"
     ## Session Resumed
@@ -116,7 +116,7 @@ fn a_budget_that_is_too_small_names_the_least() {
     env.run("task add one");
     assert_snapshot!(env.run("rehydrate --budget 10"), @"
     exit 1
-    error: 10 tokens cannot hold what must be told; the least that is possible is 100
+    error: 10 tokens cannot hold what must be told; the least that is possible is 97
     hint: raise `--budget`
     ");
     assert_snapshot!(env.run("rehydrate --budget many"), @"

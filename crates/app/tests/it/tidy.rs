@@ -162,6 +162,8 @@ fn every_command_has_a_test_file() {
             "session/mod",
             "checkpoint/mod",
             "hooks/mod",
+            "export/mod",
+            "import/mod",
             "complete",
             "restoring",
             "reference",

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use bivouac_core::checkpoint::{State, Trigger};
+use bivouac_core::session::Session;
 use bivouac_core::text::{Name, Note, count};
 use bivouac_engine::Engine;
+use bivouac_engine::export::{Document, ExportRequest};
 use bivouac_engine::save::{SaveReport, SaveRequest, Saved};
 use owo_colors::OwoColorize;
 
@@ -37,9 +39,12 @@ pub struct CreateArgs {
 }
 
 /// Save a checkpoint under a label
+///
+/// Where Claude Code has worked on this project, its memory is brought up to date as well: a file for this
+/// moment, and the Working State in MEMORY.md.
 #[derive(Debug, clap::Args)]
 pub struct SaveArgs {
-    /// A name to find it by, used once in a session
+    /// A name to find it by, used once in a session; made of what is being worked on if left out
     label: Option<Name>,
     /// Why this moment is worth keeping
     #[arg(short, long, value_name = "TEXT")]
@@ -62,13 +67,34 @@ pub fn run(args: &CreateArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
 }
 
 pub fn run_save(args: &SaveArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
+    let session = engine.session_for_work(args.session.as_deref())?;
+    let label = engine.label(&session, args.label.as_ref().map(Name::as_str))?;
     let request = SaveRequest {
-        name: args.label.clone(),
+        name: Some(label.clone()),
         message: args.message.clone(),
         ..SaveRequest::new(Trigger::Manual)
     };
-    let saved = engine.save(args.session.as_deref(), request)?;
-    tell(saved, engine, ui)
+    let saved = engine.save(Some(&session.id.to_string()), request)?;
+    tell(saved, engine, ui)?;
+    ui.say(format_args!("Label: {label}"))?;
+    if engine.has_memory() {
+        remember(&session, &label, engine, ui)?;
+    }
+    ui.say(format_args!("To resume later: `biv resume {}`", session.handle))?;
+    Ok(Exit::Done)
+}
+
+/// The checkpoint is saved, whatever becomes of this.
+fn remember(session: &Session, label: &Name, engine: &Engine, ui: &mut Ui) -> Result<(), Error> {
+    let request =
+        ExportRequest { label: Some(label.as_str().to_owned()), ..ExportRequest::default() };
+    for (kind, what) in [(Document::CheckpointMd, "File"), (Document::Memory, "Working state")] {
+        match engine.export(session, kind, &request) {
+            Ok(exported) => ui.say(format_args!("{what}: {}", exported.path.display()))?,
+            Err(error) => ui.note(format_args!("{} was not written: {error}", kind.as_str())),
+        }
+    }
+    Ok(())
 }
 
 fn read_state(text: &str) -> Result<State, Error> {

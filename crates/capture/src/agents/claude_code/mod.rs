@@ -2,6 +2,7 @@
 
 mod hook;
 mod install;
+pub mod memory;
 mod transcript;
 
 use std::env;

@@ -1,0 +1,48 @@
+//! `biv export events`
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use bivouac_core::text::count;
+use bivouac_engine::Engine;
+use serde_json::json;
+
+use crate::cli::log::document;
+use crate::cli::{Error, complete};
+use crate::report::Exit;
+use crate::ui::Ui;
+
+/// Write a session's events, one JSON document per line, without secrets
+#[derive(Debug, clap::Args)]
+pub struct EventsArgs {
+    /// The session; the one at hand if left out
+    #[arg(long, add = complete::sessions())]
+    session: Option<String>,
+    /// Write them here; `-` is stdout
+    #[arg(long, value_name = "PATH", default_value = "-")]
+    file: PathBuf,
+}
+
+pub fn run(args: &EventsArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
+    let session = engine.session(args.session.as_deref())?;
+    let events = engine.events_after(&session, 0)?;
+    if args.file == Path::new("-") {
+        ui.as_json();
+        for event in &events {
+            ui.line(&document(event))?;
+        }
+        return Ok(Exit::Done);
+    }
+    let path = engine.home.folder.join(&args.file);
+    let bad = |source| Error::BadFile { path: path.clone(), source };
+    let mut file = std::fs::File::create_new(&path).map_err(bad)?;
+    for event in &events {
+        let mut line = document(event);
+        engine.redactor().redact_json(&mut line);
+        writeln!(file, "{line}").map_err(bad)?;
+    }
+    file.sync_all().map_err(bad)?;
+    ui.say(format_args!("Wrote {} to {}", count(events.len() as u64, "event"), path.display()))?;
+    ui.data(&json!({ "path": path, "events": events.len() }))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,108 @@
+//! The files that exports go to: read and replaced whole, never through a link, and never over what somebody
+//! else wrote there since.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::export::fingerprint;
+use crate::home::Home;
+use crate::save::to_json;
+use crate::{Error, Result};
+
+/// Larger files are not what they are said to be.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// What was written where, so that a change by somebody else is noticed. Losing it only makes us ask.
+pub(crate) struct Papers {
+    file: PathBuf,
+    known: BTreeMap<String, String>,
+}
+
+impl Papers {
+    pub(crate) fn open(home: &Home) -> Self {
+        let file = home.papers();
+        let known = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Self { file, known: known.unwrap_or_default() }
+    }
+
+    /// Refuses where a file is not as it was left.
+    pub(crate) fn check_untouched(&self, path: &Path, now: Option<&[u8]>) -> Result<()> {
+        let known = self.known.get(&*path.to_string_lossy());
+        match now.map(fingerprint) {
+            Some(found) if known != Some(&found) => {
+                Err(Error::ChangedByOthers { path: path.to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn remember(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
+        self.known.insert(path.to_string_lossy().into_owned(), fingerprint(bytes));
+        if let Some(folder) = self.file.parent() {
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(Error::io(folder))?;
+        }
+        fs::write(&self.file, to_json(&self.known)).map_err(Error::io(&self.file))
+    }
+}
+
+/// The contents of a file; none if there is none. A link is refused: what is behind it is not ours to write.
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io(path)(error)),
+        Ok(meta) if !meta.is_file() || meta.len() > MAX_BYTES => {
+            Err(Error::NoDocument { path: path.to_owned() })
+        }
+        Ok(_) => fs::read(path).map(Some).map_err(Error::io(path)),
+    }
+}
+
+/// A text that may be there.
+pub(crate) fn read_text(path: &Path) -> Option<String> {
+    String::from_utf8(read(path).ok()??).ok()
+}
+
+/// Replaces a file: a new one beside it, made durable, takes its place with its permissions.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(Error::io(folder))?;
+    let mode = path.symlink_metadata().map_or(0o644, |meta| meta.mode() & 0o777);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = folder.join(format!(".{name}.{}.biv", std::process::id()));
+    let written = fs::File::options()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(&beside)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&beside, path))
+        .and_then(|()| fs::File::open(folder)?.sync_all());
+    if written.is_err() {
+        let _nothing_to_lose = fs::remove_file(&beside);
+    }
+    written.map_err(Error::io(path))
+}
+
+/// What a progress spine says: a line for each of its files, with the status in it or its first heading.
+pub(crate) fn spine(folder: &Path) -> Vec<String> {
+    const MOST: usize = 50;
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    let line = |path: PathBuf| {
+        let text = read_text(&path)?;
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        let document: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+        let status = document.and_then(|it| {
+            let word = |key: &str| it.get(key)?.as_str().map(str::to_owned);
+            word("status").or_else(|| word("state"))
+        });
+        let heading = || Some(text.lines().find(|line| !line.trim().is_empty())?.trim().to_owned());
+        Some(format!("{name}: {}", status.or_else(heading)?))
+    };
+    paths.into_iter().filter_map(line).take(MOST).collect()
+}
