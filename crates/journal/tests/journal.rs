@@ -13,10 +13,13 @@ use bivouac_core::id::{
 use bivouac_core::operation::{Operation, OperationKind, Outcome};
 use bivouac_core::path::WorkspacePath;
 use bivouac_core::session::NewSession;
+use bivouac_core::text::Note;
 use bivouac_core::time::Timestamp;
+use bivouac_core::work::{Blocker, Decision, Phase, Remark, Step, Task, TaskStatus, Work};
 use bivouac_journal::Journal;
 use bivouac_journal::append::NewEvent;
 use bivouac_journal::query::{CheckpointFilter, SessionFilter};
+use bivouac_journal::stored::StoredEvent;
 use proptest::prelude::*;
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -137,6 +140,40 @@ fn what_is_salvaged_is_what_was_written() {
     assert_eq!(fresh.broken_events().unwrap(), vec![]);
 }
 
+/// Something about the work: with a key of its own, or without.
+fn progress() -> impl Strategy<Value = Event> {
+    let key = prop::sample::select(vec!["", "001", "2", "d1", "auth"]);
+    let status = prop::sample::select(TaskStatus::ALL.to_vec());
+    (0u8..6, key, status, "[a-c ]{0,6}").prop_map(|(which, key, status, words)| {
+        let (key, note) = (key.to_owned(), Some(Note::cut(&words)));
+        match which {
+            0 => Event::TaskChanged(Box::new(Task {
+                task: key,
+                subject: note,
+                status: Some(status),
+                ..Task::default()
+            })),
+            1 => Event::DecisionMade(Box::new(Decision {
+                decision: key,
+                title: note,
+                ..Decision::default()
+            })),
+            2 => Event::BlockerChanged(Box::new(Blocker {
+                blocker: key,
+                resolution: note,
+                ..Blocker::default()
+            })),
+            3 => Event::PhaseChanged(Box::new(Phase { name: Some(words), ..Phase::default() })),
+            4 => Event::StepChanged(Box::new(Step {
+                step: key,
+                status: Some(status),
+                ..Step::default()
+            })),
+            _ => Event::RemarkMade(Box::new(Remark { text: note, ..Remark::default() })),
+        }
+    })
+}
+
 /// Any event, sensible or not.
 fn any_event() -> impl Strategy<Value = (u8, Event)> {
     let change = prop_oneof![Just(None), Just(Some("why".parse().unwrap()))];
@@ -177,6 +214,7 @@ fn any_event() -> impl Strategy<Value = (u8, Event)> {
         1 => finished,
         1 => Just(Event::SessionRenamed(SessionRenamed { name: "name".parse().unwrap() })),
         1 => Just(Event::Noted(Noted { level: Level::Error, message: "m".parse().unwrap() })),
+        6 => progress(),
         1 => Just(Event::Unknown { kind: "later.kind".to_owned(), data: "{\"x\": [1, 2]}".to_owned() }),
     ];
     (0u8..3, event)
@@ -197,7 +235,25 @@ proptest! {
         prop_assert_eq!(stage.journal.drifted_tables().unwrap(), Vec::<&str>::new());
         let sessions = stage.journal.sessions(&SessionFilter::default()).unwrap();
         let checkpoints = stage.journal.checkpoints(&CheckpointFilter::default()).unwrap();
+        let works: Vec<Work> = (0..3).map(|n| stage.journal.work(session_id(n)).unwrap()).collect();
+        // The tables hold what folding the events comes to.
+        for (n, work) in works.iter().enumerate() {
+            let mut folded = Work::default();
+            let events = stage.journal.events(session_id(n as u8)).unwrap();
+            // What was said before there was a session is nobody's.
+            let own = session_id(n as u8).to_string();
+            let is_sensible = |it: &StoredEvent| it.kind == "session.created" && it.data.contains(&own);
+            if !events.first().is_some_and(is_sensible) {
+                continue;
+            }
+            for stored in &events {
+                folded.apply(&stored.event().unwrap(), stored.recorded_at);
+            }
+            prop_assert_eq!(&folded, work);
+        }
         let rebuilt = stage.journal.reconcile().unwrap();
+        let again: Vec<Work> = (0..3).map(|n| stage.journal.work(session_id(n)).unwrap()).collect();
+        prop_assert_eq!(again, works);
         prop_assert_eq!(rebuilt.mended, vec![]);
         prop_assert_eq!(stage.journal.sessions(&SessionFilter::default()).unwrap(), sessions);
         prop_assert_eq!(stage.journal.checkpoints(&CheckpointFilter::default()).unwrap(), checkpoints);
