@@ -102,3 +102,279 @@ fn the_configuration_that_was_asked_for_is_obeyed() {
             .contains("TURN is not among `checkpoint.triggers`")
     );
 }
+
+/// A feature with five tasks: saved before a meeting, taken up the next day.
+#[test]
+fn five_tasks_of_a_notification_system_survive_the_night() {
+    let env = env();
+    env.write("docs/designs/2026-03-07-notifications.md", "design");
+    env.write("docs/plans/2026-03-07-notifications.md", "plan");
+    env.run("session new --name notification-system --agent claude-code");
+    env.run("session describe --type feature");
+    env.run("phase set delegate");
+    env.run("artifact add design docs/designs/2026-03-07-notifications.md");
+    env.run("artifact add plan docs/plans/2026-03-07-notifications.md");
+    for (id, title) in [
+        ("001", "email-sender"),
+        ("002", "push-notifier"),
+        ("003", "notification-prefs"),
+        ("004", "notification-router"),
+        ("005", "integration-tests"),
+    ] {
+        env.run(&format!("task add {title} --id {id}"));
+    }
+    env.run("worktree set feat/001-email-sender --status merged");
+    env.run("worktree set feat/003-notification-prefs --status merged");
+    env.run("task start 002");
+    env.run("task start 004");
+    env.run("task done 001");
+    env.run("gate pass tdd-compliance --task 001");
+    env.run("task done 003");
+    env.run("gate pass tdd-compliance --task 003");
+    assert_snapshot!(env.run("checkpoint create"), @"
+    Saved checkpoint cp-20260121-003 of task-00000001: 2 files, nothing changed
+    Session: notification-system (feature)
+    Phase: delegate
+    Tasks: 2 completed, 2 in-progress, 1 pending
+    Artifacts:
+      Design: docs/designs/2026-03-07-notifications.md
+      Plan: docs/plans/2026-03-07-notifications.md
+      Branches: feat/001-email-sender (merged), feat/003-notification-prefs (merged)
+    ");
+    // The next morning, in a new conversation.
+    let new = serde_json::json!({ "session_id": "22222222-0000-4000-8000-000000000002", "cwd": env.work(), "source": "startup" });
+    let noticed = env.hook("claude-code", "SessionStart", new.to_string()).ok().stdout;
+    let noticed: serde_json::Value = serde_json::from_str(&noticed).unwrap();
+    let words = noticed["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    let lines: Vec<&str> = words.lines().collect();
+    assert_eq!(lines[0], "Active session detected: notification-system (delegate phase)");
+    assert_eq!(lines[1], "  2 tasks completed, 2 in-progress, 1 pending");
+    assert!(lines[2].starts_with("Run `biv rehydrate task-"), "{words}");
+    assert_snapshot!(env.run("rehydrate"), @"
+    Rehydrated: notification-system
+
+      Type: feature
+      Phase: delegate
+      Design: docs/designs/2026-03-07-notifications.md
+      Plan: docs/plans/2026-03-07-notifications.md
+      Session: task-00000001 · agent: claude-code · status: active
+      Last checkpoint: cp-20260121-003 (MANUAL, 2026-01-21 14:48, 2 minutes ago)
+
+      Tasks:
+        001 email-sender:         completed  ✓
+        002 push-notifier:        in-progress (check status)
+        003 notification-prefs:   completed  ✓
+        004 notification-router:  in-progress (check status)
+        005 integration-tests:    pending
+
+      Gates and tests:
+        tdd-compliance: pass (unverified)
+
+      Branches:
+        feat/001-email-sender (merged)
+        feat/003-notification-prefs (merged)
+
+      Recent events:
+        task.added (002-push-notifier)
+        task.added (003-notification-prefs)
+        task.added (004-notification-router)
+        task.added (005-integration-tests)
+        worktree.merged (feat/001-email-sender)
+        worktree.merged (feat/003-notification-prefs)
+        task.started (002-push-notifier)
+        task.started (004-notification-router)
+        task.completed (001-email-sender)
+        gate.executed (tdd-compliance: pass)
+        task.completed (003-notification-prefs)
+        gate.executed (tdd-compliance: pass)
+
+      Next: Check how far task 002 push-notifier is, and finish it.
+
+      Context cost: ~441 tokens
+    ");
+}
+
+/// The file of a team that keeps its checkpoints by hand, with the letters broken as they arrived.
+#[test]
+fn a_session_checkpoint_written_by_hand_is_taken_in_and_written_back() {
+    let env = env();
+    let text = "# Session Checkpoint
+
+**Last Updated:** 2026-03-01 14:30
+**Feature:** Notification system
+**Branch:** feat/notifications
+**Linear Issues:** TAS-12, TAS-13, TAS-14
+
+## Current Phase
+
+Phase 2 of 4 ‚Äî Build the senders
+
+## Completed Work
+
+| Task | Linear | Agent | Status | Files |
+|------|--------|-------|--------|-------|
+| Email sender | TAS-12 | API Engineer | ‚úÖ Done | mail.ts, smtp.ts |
+
+## In Progress
+
+| Task | Linear | Agent | Status | Notes |
+|------|--------|-------|--------|-------|
+| Push notifier | TAS-13 | API Engineer | üîÑ In Progress | FCM works, APNS does not |
+
+## Remaining Work
+
+| Task | Linear | Agent | Dependencies | Files |
+|------|--------|-------|-------------|-------|
+| Router | TAS-14 | Architect | TAS-13 | router.ts |
+
+## Pending Approvals
+
+Approval requests posted to the messaging provider that haven't been answered yet.
+
+| Provider | Channel | Thread ID | Question | Posted At |
+|----------|---------|-----------|----------|-----------|
+| slack | C0AHAQFJ7C1 | 1772393542.345149 | Run migration on production? | 2026-03-01 14:30 |
+
+## Key Decisions Made
+
+- Use a queue: senders must not block the request
+
+## Blockers & Issues
+
+- No APNS key: ask operations for it
+
+## Delegation Cost Log
+
+| # | Agent | Linear | Model Tier | Est. Tokens | Duration | Status |
+|---|-------|--------|------------|-------------|----------|--------|
+| 1 | Content Engineer | TAS-12 | Standard | ~20K | 8 min | ‚úÖ Done |
+| 3 | UI Expert | TAS-14 | Standard | ~30K | ‚ùå Failed ‚Üí retry |
+
+**Running totals:** 2 delegations / ~50K tokens / 0 panel reviews
+
+## File Partitions
+
+```
+Agent A: dir1/, dir2/
+Agent B: dir3/
+```
+
+## Resume Instructions
+
+1. Check out branch `feat/notifications`
+2. Start Phase 3: wire the router
+
+## Fork Point: Delivery
+
+### Option A: Server-side approach
+- Pros: Better SEO, simpler client code
+- Cons: More server load
+- Files: api/route.ts
+
+### Option B: Client-side approach
+- Pros: Faster interactions
+
+**Decision needed from:** User or Architect agent
+
+## Step Output Log
+
+### Step 1: Write the schema
+- **Agent:** DB Engineer
+- **Linear:** TAS-12
+- **Status:** ‚úÖ Completed
+- **Duration:** ~8 minutes
+- **Key Outputs:**
+  - Created `db/schema.sql` ‚Äî three tables
+- **Verification:** Lint ‚úÖ | Tests ‚úÖ | Build ‚úÖ
+- **Cached Context:** Users, orders and items, keyed by uuid.
+
+### Step 2: Write the API
+- **Linear:** TAS-13
+- **Status:** ‚ùå Failed (attempt 1)
+- **Error:** type error in api.ts
+";
+    env.write("docs/SESSION-CHECKPOINT.md", text);
+    assert_snapshot!(env.run("import session-checkpoint docs/SESSION-CHECKPOINT.md"), @"
+    Recorded session.described
+    Recorded phase.changed (?)
+    Recorded task.completed (001-Email sender)
+    Recorded task.started (002-Push notifier)
+    Recorded task.added (003-Router)
+    Recorded approval.requested (a1-Run migration on production?)
+    Recorded decision.made (d1-Use a queue)
+    Recorded blocker.added (b1-No APNS key)
+    Recorded delegation.completed (1-Content Engineer)
+    Recorded delegation.failed (3-UI Expert)
+    Recorded partition.changed (Agent A)
+    Recorded partition.changed (Agent B)
+    Recorded fork_point.opened (f1-Delivery)
+    Recorded step.completed (1-Write the schema)
+    Recorded step.failed, attempt 1 (2-Write the API)
+    note: opened session task-00000001
+    ");
+    let tasks = env.json("task list");
+    assert_eq!(
+        (&tasks[1]["status"], &tasks[1]["issue"]),
+        (&"in_progress".into(), &"TAS-13".into())
+    );
+    assert_eq!(tasks[2]["depends_on"][0], "TAS-13");
+    assert_eq!(env.json("delegation list")[1]["status"], "failed");
+    assert_eq!(env.json("step list")[0]["checks"][2]["name"], "Build");
+    // Written anew it has whole letters, and read again it says nothing new.
+    env.run("export session-checkpoint");
+    let written = env.read("docs/SESSION-CHECKPOINT.md");
+    assert!(written.contains("✅ Done") && !written.contains('‚'), "{written}");
+    assert_snapshot!(env.run("import session-checkpoint docs/SESSION-CHECKPOINT.md"), @"Nothing in it is new.");
+    assert_snapshot!(env.run("replay --print"), @"
+    **Retry: TAS-13 (attempt 2)**
+
+    Previous steps completed successfully. Here is the cached context:
+    - Step 1 produced: Users, orders and items, keyed by uuid.
+
+    Step 2 failed with: type error in api.ts
+
+    Your task: Write the API
+    Do only this step: the earlier ones are done. Deal with the cause of the error above first.
+    ");
+}
+
+/// Save, resume and list, as a slash command of an agent does.
+#[test]
+fn a_label_is_saved_listed_and_resumed() {
+    let env = crate::git_env();
+    assert_snapshot!(env.run("checkpoint list --format markdown"), @"No checkpoints found. Run `/checkpoint` to create one.");
+    env.write("a", "1");
+    env.git(&["checkout", "-q", "-b", "PROJ-123_add-auth"]);
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-qm", "first"]);
+    let path = env.work().canonicalize().unwrap().to_string_lossy().into_owned();
+    let name: String =
+        path.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '-' }).collect();
+    let folder = env.home().join(".claude/projects").join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    env.run("session new --name auth --task \"Add authentication\"");
+    env.run("task add \"Auth middleware\"");
+    env.run("task start 001");
+    let saved = env.run("checkpoint save \"Auth Middleware\"");
+    assert!(saved.contains("Label: auth-middleware\n"), "{saved}");
+    let file = folder.join("memory/checkpoints/2026-01-21-1434-auth-middleware.md");
+    assert!(file.is_file(), "{saved}");
+    let memory = std::fs::read_to_string(folder.join("memory/MEMORY.md")).unwrap();
+    assert!(memory.starts_with("## Working State\n- **Branch**: PROJ-123_add-auth\n"), "{memory}");
+    // Nothing was asked for, so it is called by what is being worked on.
+    let saved = env.run("checkpoint save");
+    assert!(saved.contains("Label: auth-middleware-2\n"), "{saved}");
+    assert_snapshot!(env.run("checkpoint list --format markdown"), @"
+    | # | Date | Label | Branch |
+    |---|------|-------|--------|
+    | 1 | 2026-01-21 14:35 | auth-middleware-2 | PROJ-123_add-auth |
+    | 2 | 2026-01-21 14:34 | auth-middleware | PROJ-123_add-auth |
+    ");
+    let resumed = env.run("rehydrate --format markdown");
+    assert!(
+        resumed.starts_with(
+            "## Session Resumed\n\n**Last checkpoint**: cp-20260121-002 \"auth-middleware-2\""
+        ),
+        "{resumed}"
+    );
+}
