@@ -71,7 +71,7 @@ pub(super) fn run(folder: &Path, biv: &Path) -> Result<String> {
     Ok(table)
 }
 
-fn format_row(what: &str, [p50, p90, p99]: [f64; 3]) -> String {
+pub(super) fn format_row(what: &str, [p50, p90, p99]: [f64; 3]) -> String {
     format!("| {what} | {p50:.1} ms | {p90:.1} ms | {p99:.1} ms |\n")
 }
 

@@ -4,6 +4,7 @@
 mod hooks;
 mod measure;
 mod peers;
+mod progress;
 mod table;
 mod workspace;
 
@@ -38,6 +39,9 @@ pub(crate) struct BenchArgs {
     /// Only: how long agents wait for hooks
     #[arg(long)]
     hooks: bool,
+    /// Only: how long it takes to tell, find and record things in a long history
+    #[arg(long)]
+    progress: bool,
     /// Put the table into README.md
     #[arg(long)]
     readme: bool,
@@ -52,6 +56,14 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
         println!("\n{table}");
         if args.readme {
             table::put_into_readme(&root().join("README.md"), &table, "hooks")?;
+        }
+        return Ok(());
+    }
+    if args.progress {
+        let table = progress::run(folder.path(), &biv)?;
+        println!("\n{table}");
+        if args.readme {
+            table::put_into_readme(&root().join("README.md"), &table, "progress")?;
         }
         return Ok(());
     }

@@ -34,7 +34,12 @@ pub fn told(item: &Item) -> String {
     };
     match item {
         Item::Outline(_) => "session.described".to_owned(),
-        Item::Phase(phase) => format!("phase.changed ({})", phase.name.as_deref().unwrap_or("?")),
+        Item::Phase(phase) => {
+            let about = phase.about.as_ref().map(Note::headline).filter(|it| !it.is_empty());
+            let number = phase.number.map(|number| number.to_string());
+            let name = phase.name.clone().or(about).or(number).unwrap_or_default();
+            format!("phase.changed ({name})")
+        }
         Item::Artifact(artifact) => {
             let kind = artifact.kind.as_deref().unwrap_or("document");
             format!("artifact.changed ({kind}: {})", artifact.place)
