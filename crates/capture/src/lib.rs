@@ -2,12 +2,14 @@
 //!
 //! - [`agents`]: what the agents say, keep and understand
 //! - [`git`]: what git says about a workspace, read without writing so much as its index
+//! - [`memory`]: a server that remembers things across sessions
 //! - [`process`]: running other programs, with a clean environment and a deadline
 //! - [`running`]: which processes run
 
 pub mod agents;
 mod error;
 pub mod git;
+pub mod memory;
 pub mod process;
 pub mod running;
 

@@ -10,6 +10,7 @@ mod rank;
 mod render;
 mod select;
 
+pub use next::next_action;
 pub use select::{Brief, TooSmall};
 
 use crate::budget::{cut, tokens};

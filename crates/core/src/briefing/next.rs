@@ -1,12 +1,11 @@
 //! The next action: what someone said it is, else what follows from the state of things.
 
-use super::Facts;
+use super::Said;
 use crate::text::Note;
-use crate::work::{Step, Task, TaskStatus, Thing};
+use crate::work::{Step, Task, TaskStatus, Thing, Work};
 
 /// What to do first, in one sentence.
-pub(super) fn next_action(facts: &Facts) -> String {
-    let work = &facts.work;
+pub fn next_action(work: &Work, said: &[Said]) -> String {
     if let Some(next) = work.outline().next {
         return next.headline();
     }
@@ -29,21 +28,21 @@ pub(super) fn next_action(facts: &Facts) -> String {
     if let Some(task) = in_state(TaskStatus::Failed) {
         return format!("Look into why task {} failed.", name_of::<Task>(task));
     }
-    if let Some(task) = work.tasks.iter().find(|task| is_ready(task, facts)) {
+    if let Some(task) = work.tasks.iter().find(|task| is_ready(task, work)) {
         return format!("Start task {}.", name_of::<Task>(task));
     }
     if let Some(blocker) = work.open_blockers().next() {
         return format!("Resolve blocker {}.", name_of(&blocker.item));
     }
-    match facts.said.is_empty() {
+    match said.is_empty() {
         true => "Ask what is to be done next.".to_owned(),
         false => "Go on with the last request on record.".to_owned(),
     }
 }
 
 /// Is it open, and is everything done that it needs?
-fn is_ready(task: &Task, facts: &Facts) -> bool {
-    let tasks = &facts.work.tasks;
+fn is_ready(task: &Task, work: &Work) -> bool {
+    let tasks = &work.tasks;
     let is_done = |word: &String| {
         let found = tasks.iter().find(|it| it.key() == word || it.issue.as_ref() == Some(word));
         found.is_none_or(|it| it.is_over())

@@ -75,7 +75,8 @@ impl Writer<'_> {
             drift: self.drift(),
             recent: self.ranked(rank::RECENT, facts.recent.iter().map(|it| self.line(it, 40))),
             records: self.records(),
-            next: self.line(&next::next_action(facts), self.room.line_tokens + 20),
+            next: self
+                .line(&next::next_action(&facts.work, &facts.said), self.room.line_tokens + 20),
             n_dropped: 0,
             tokens: 0,
         }
