@@ -46,6 +46,14 @@ pub fn usage(error: &clap::Error) -> Exit {
     Exit::Usage
 }
 
+/// What went wrong beside the matter at hand: a note, not an error.
+pub fn note(what: &str, error: &bivouac_engine::Error, ui: &mut Ui) {
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |it| (*it).source());
+    let told: Vec<String> = causes.map(ToString::to_string).collect();
+    let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+    ui.note(format_args!("{what}: {}{hint}", told.join(": ")));
+}
+
 /// Says what went wrong. With `--json` the answer is still one document on stdout.
 pub fn error(error: &Error, ui: &mut Ui) -> Exit {
     if error.is_closed_pipe() {

@@ -113,6 +113,8 @@ pub enum Error {
     BadAnswer { command: String, what: String },
     #[error("no command is configured that could be asked for replies")]
     NoApprovalCommand,
+    #[error("the memory server could not be used")]
+    Memory(#[source] bivouac_capture::Error),
     #[error(transparent)]
     TooSmall(#[from] bivouac_core::briefing::TooSmall),
     #[error("`BIV_CLOCK` is not a time: `{0}`")]
@@ -221,6 +223,9 @@ impl Error {
             }
             Self::BadAnswer { .. } => {
                 "it has to print a list such as [{\"id\": \"a1\", \"answer\": \"yes\"}]"
+            }
+            Self::Memory(_) => {
+                "`memory.command` in your own configuration says what is started; `[]` is nothing"
             }
             Self::NoApprovalCommand => "set `approvals.command` in your own configuration",
             Self::TooSmall(_) => "raise `--budget`",

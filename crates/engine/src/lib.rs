@@ -4,7 +4,7 @@
 //! - [`open`]: the store, ready for a command; [`select`]: from words to sessions and checkpoints
 //! - [`session`], [`save`], [`compare`], [`rollback`], [`restore`], [`keep`]: what people do
 //! - [`observe`], [`hooks`], [`converse`], [`brief`], [`resume`], [`fork`]: what agents do, and get back
-//! - [`progress`], [`approvals`], [`replay`], [`export`]: what is said about the work, and what follows
+//! - [`progress`], [`approvals`], [`replay`], [`export`], [`memory`]: what is said about the work, and what follows
 //! - `look`, `git`, `heal`, `papers`, `room`, `secrets`, `seen`, `spool`: what those need
 //! - [`sweep`], [`verify`], [`reconcile`], [`status`]: looking after the store
 
@@ -24,6 +24,7 @@ pub mod hooks;
 pub mod keep;
 pub mod lock;
 mod look;
+pub mod memory;
 pub mod observe;
 pub mod open;
 mod papers;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::cli::{Error, complete};
 use crate::contract;
-use crate::report::Exit;
+use crate::report::{self, Exit};
 use crate::ui::Ui;
 
 /// Tell all that a fresh agent needs to go on with a session, in few tokens
@@ -34,7 +34,11 @@ enum Form {
 
 pub fn run(args: &RehydrateArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
     let session = engine.session(args.session.as_deref())?;
-    let facts = engine.facts(&session)?;
+    let mut facts = engine.facts(&session)?;
+    match engine.ask_memory() {
+        Ok(lines) => facts.remembered = lines,
+        Err(error) => report::note("the memory server was not asked", &error, ui),
+    }
     let budget = args.budget;
     let brief = |facts| briefing::brief(facts, budget).map_err(bivouac_engine::Error::from);
     let told =

@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::cli::restoring::{self, Consent};
 use crate::cli::{Error, complete};
 use crate::contract;
-use crate::report::Exit;
+use crate::report::{self, Exit};
 use crate::ui::{Ui, looks};
 
 /// Go on with a session in its agent
@@ -80,6 +80,7 @@ pub fn run(args: &ResumeArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
         check_agent(plan.agent, plan.mode)?;
     }
     tell(&plan, engine, ui);
+    tell_remembered(engine, ui);
     let (session, folder) = bring_files(args, &plan, engine, ui)?;
     let id = session.id.to_string();
     let launch = engine.prepare_resume(&plan, &folder, &args.extra)?;
@@ -154,6 +155,14 @@ fn tell(plan: &ResumePlan, engine: &Engine, ui: &mut Ui) {
                 "`{line}` still runs (process {first}) and may still write files"
             )),
         }
+    }
+}
+
+/// What a memory server knows, where there is one.
+fn tell_remembered(engine: &Engine, ui: &mut Ui) {
+    match engine.ask_memory() {
+        Ok(lines) => lines.iter().for_each(|line| ui.note(format_args!("remembered: {line}"))),
+        Err(error) => report::note("the memory server was not asked", &error, ui),
     }
 }
 

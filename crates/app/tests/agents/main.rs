@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 
 mod lab;
+mod memory;
 
 use lab::{Lab, Message, agent};
 

@@ -13,7 +13,7 @@ use owo_colors::OwoColorize;
 use crate::cli::progress::say_summary;
 use crate::cli::{Error, complete};
 use crate::contract;
-use crate::report::Exit;
+use crate::report::{self, Exit};
 use crate::ui::{Ui, looks};
 
 /// Save a checkpoint of this workspace
@@ -62,8 +62,7 @@ pub fn run(args: &CreateArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
         state,
         ..SaveRequest::new(args.trigger)
     };
-    let saved = engine.save(args.session.as_deref(), request)?;
-    tell(saved, engine, ui)
+    save(args.session.as_deref(), request, engine, ui)
 }
 
 pub fn run_save(args: &SaveArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
@@ -74,8 +73,7 @@ pub fn run_save(args: &SaveArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exi
         message: args.message.clone(),
         ..SaveRequest::new(Trigger::Manual)
     };
-    let saved = engine.save(Some(&session.id.to_string()), request)?;
-    tell(saved, engine, ui)?;
+    save(Some(&session.id.to_string()), request, engine, ui)?;
     ui.say(format_args!("Label: {label}"))?;
     if engine.has_memory() {
         remember(&session, &label, engine, ui)?;
@@ -97,6 +95,24 @@ fn remember(session: &Session, label: &Name, engine: &Engine, ui: &mut Ui) -> Re
     Ok(())
 }
 
+fn save(
+    session: Option<&str>,
+    request: SaveRequest,
+    engine: &mut Engine,
+    ui: &mut Ui,
+) -> Result<Exit, Error> {
+    let saved = engine.save(session, request)?;
+    tell(&saved, engine, ui)?;
+    // What a person wants to find again is worth remembering beyond this store.
+    if let Saved::Taken(report) = &saved
+        && report.checkpoint.trigger == Trigger::Manual
+        && let Err(error) = engine.tell_memory(report)
+    {
+        report::note("the memory server was not told", &error, ui);
+    }
+    Ok(Exit::Done)
+}
+
 fn read_state(text: &str) -> Result<State, Error> {
     let text = match text.strip_prefix('@') {
         Some(file) => {
@@ -108,10 +124,10 @@ fn read_state(text: &str) -> Result<State, Error> {
     Ok(text.parse::<State>().map_err(bivouac_engine::Error::from)?)
 }
 
-fn tell(saved: Saved, engine: &Engine, ui: &mut Ui) -> Result<Exit, Error> {
+fn tell(saved: &Saved, engine: &Engine, ui: &mut Ui) -> Result<(), Error> {
     match saved {
         Saved::Taken(report) => {
-            tell_taken(&report, ui)?;
+            tell_taken(report, ui)?;
             let work = engine.work(&report.session)?;
             if !work.is_empty() {
                 say_summary(&report.session, &work, ui)?;
@@ -127,12 +143,12 @@ fn tell(saved: Saved, engine: &Engine, ui: &mut Ui) -> Result<Exit, Error> {
             ui.say(format_args!("No checkpoint taken: {why}"))?;
             ui.data(&contract::NotSaved {
                 skipped: true,
-                reason: why,
-                session: contract::Session::from(&*session),
+                reason: why.clone(),
+                session: contract::Session::from(&**session),
             })?;
         }
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn tell_taken(report: &SaveReport, ui: &mut Ui) -> Result<(), Error> {
