@@ -49,6 +49,9 @@ const LAG: Duration = Duration::from_millis(500);
 /// How long the end of a turn is: it may well come only once the hook is through.
 const SHORT_LAG: Duration = Duration::from_millis(150);
 
+/// The files of a conversation, each with what it is called.
+pub(crate) type NamedFiles = Vec<(String, Vec<u8>)>;
+
 /// What a checkpoint holds of a conversation, and what was noticed on the way.
 pub(crate) struct Captured {
     pub(crate) summary: Option<ConversationSummary>,
@@ -159,11 +162,8 @@ impl Engine {
         });
         let mut shelf = Shelf { objects, pack };
         let tree = shelve(&mut shelf, &parts, &about, known.as_ref().map(|(_, tree)| tree))?;
-        let usage = about.usage();
-        let cost_usd = self.config.prices.cost(&usage);
-        let summary =
-            ConversationSummary { agent: about.agent, id: about.id, tree, usage, cost_usd };
-        Ok(Captured { summary: Some(summary), event: rewound.map(Event::ConversationRewound) })
+        let summary = Some(self.summary_of(about, tree));
+        Ok(Captured { summary, event: rewound.map(Event::ConversationRewound) })
     }
 
     /// What a stored conversation says about itself, and where its files are.
@@ -187,6 +187,51 @@ impl Engine {
         let _store_lock = self.use_store()?;
         let index = self.index();
         Ok(self.known(&self.objects(&index), &summary.tree)?.0)
+    }
+
+    /// The files of a stored conversation, the main one first.
+    pub(crate) fn conversation_files(
+        &self,
+        summary: &ConversationSummary,
+    ) -> Result<(About, NamedFiles)> {
+        let _store_lock = self.use_store()?;
+        let index = self.index();
+        let objects = self.objects(&index);
+        let (about, tree) = self.known(&objects, &summary.tree)?;
+        let mut files = Vec::new();
+        for name in &about.parts {
+            let missing = bivouac_snapshot::Error::Malformed { id: summary.tree, what: ABOUT };
+            let content = stored_content(&objects, &tree, name).ok_or(missing)?;
+            let mut bytes = Vec::new();
+            objects.each_part(&content, &mut |part| {
+                bytes.extend_from_slice(part);
+                Ok(())
+            })?;
+            files.push((name.clone(), bytes));
+        }
+        Ok((about, files))
+    }
+
+    /// Stores a conversation that comes from elsewhere. What is in it is read anew.
+    pub(crate) fn keep_conversation(
+        &self,
+        mut about: About,
+        parts: &[Part],
+        (objects, pack): (&Objects<'_>, &mut PackWriter),
+    ) -> Result<ConversationSummary> {
+        let agent = agents::of(about.agent);
+        about.parts = parts.iter().map(|part| part.name.clone()).collect();
+        for part in parts {
+            read_on(agent, part, about.readings.entry(part.name.clone()).or_default())?;
+        }
+        let tree = shelve(&mut Shelf { objects, pack }, parts, &about, None)?;
+        Ok(self.summary_of(about, tree))
+    }
+
+    fn summary_of(&self, about: About, tree: ObjectId) -> ConversationSummary {
+        let usage = about.usage();
+        let cost_usd = self.config.prices.cost(&usage);
+        ConversationSummary { agent: about.agent, id: about.id, tree, usage, cost_usd }
     }
 
     /// Writes the files of a stored conversation into a new folder.

@@ -113,6 +113,10 @@ pub enum Error {
     BadAnswer { command: String, what: String },
     #[error("no command is configured that could be asked for replies")]
     NoApprovalCommand,
+    #[error(transparent)]
+    Bundle(#[from] crate::bundle::BadBundle),
+    #[error("`{}` is already there", path.display())]
+    InTheWay { path: PathBuf },
     #[error("the memory server could not be used")]
     Memory(#[source] bivouac_capture::Error),
     #[error(transparent)]
@@ -224,6 +228,8 @@ impl Error {
             Self::BadAnswer { .. } => {
                 "it has to print a list such as [{\"id\": \"a1\", \"answer\": \"yes\"}]"
             }
+            Self::Bundle(cause) => cause.hint(),
+            Self::InTheWay { .. } => "nothing is overwritten; choose another place",
             Self::Memory(_) => {
                 "`memory.command` in your own configuration says what is started; `[]` is nothing"
             }

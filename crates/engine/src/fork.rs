@@ -38,8 +38,16 @@ impl Engine {
         let origin = &kept.taken.checkpoint;
         let parent = self.session(Some(&origin.session_id.to_string()))?;
         let written = self.restore_into(kept, folder)?;
+        // A checkpoint that was imported can speak of commits that are not here.
+        let is_here = |head: Option<&String>| {
+            head.is_some_and(|it| {
+                git::missing_names(&self.home.workspace, std::slice::from_ref(it)).is_empty()
+            })
+        };
         let has_git = match (self.home.repository(), &origin.git) {
-            (Some(repository), Some(git)) if repository.top == self.home.workspace => {
+            (Some(repository), Some(git))
+                if repository.top == self.home.workspace && is_here(git.head.as_ref()) =>
+            {
                 git::clone_history(&repository, folder, git.branch.as_deref(), git.head.as_deref())?
             }
             _ => false,

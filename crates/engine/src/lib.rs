@@ -3,6 +3,7 @@
 //! - [`home`], [`config`], [`clock`], [`lock`]: where our files are, what was asked for, what time it is
 //! - [`open`]: the store, ready for a command; [`select`]: from words to sessions and checkpoints
 //! - [`session`], [`save`], [`compare`], [`rollback`], [`restore`], [`keep`]: what people do
+//! - [`bundle`]: a checkpoint that leaves the store, and one that comes in
 //! - [`observe`], [`hooks`], [`converse`], [`brief`], [`resume`], [`fork`]: what agents do, and get back
 //! - [`progress`], [`approvals`], [`replay`], [`export`], [`memory`]: what is said about the work, and what follows
 //! - `look`, `git`, `heal`, `papers`, `room`, `secrets`, `seen`, `spool`: what those need
@@ -10,6 +11,7 @@
 
 pub mod approvals;
 pub mod brief;
+pub mod bundle;
 pub mod clock;
 pub mod compare;
 pub mod config;

@@ -27,7 +27,7 @@ impl Engine {
     }
 
     /// Nothing is written into a repository's own folder, nor into the store.
-    fn check_place(&self, folder: &Path) -> Result<()> {
+    pub(crate) fn check_place(&self, folder: &Path) -> Result<()> {
         let whole = std::path::absolute(folder).map_err(Error::io(folder))?;
         let nearest = whole.ancestors().find_map(|it| it.canonicalize().ok()).unwrap_or_default();
         let in_git = whole.ancestors().chain(nearest.ancestors()).any(|it| it.ends_with(".git"));

@@ -54,6 +54,11 @@ impl Engine {
         }
     }
 
+    /// Is there room for what comes from elsewhere? Nothing is let go for it.
+    pub(crate) fn check_room(&self) -> Result<()> {
+        self.shortage()?.map_or(Ok(()), Err)
+    }
+
     /// What is short, if anything is.
     fn shortage(&self) -> Result<Option<Error>> {
         let stat = rustix::fs::statvfs(&self.home.store)

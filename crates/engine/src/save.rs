@@ -279,13 +279,13 @@ impl Engine {
         })))
     }
 
-    fn new_pack(&self) -> PackWriter {
+    pub(crate) fn new_pack(&self) -> PackWriter {
         let compression = Compression::quick(self.config.compression_level);
         PackWriter::new(self.packs.folder(), PackId::new(self.clock.new_id()), compression)
     }
 
     /// Makes a pack durable and reads it back.
-    fn finish_pack(&self, pack: PackWriter) -> Result<Option<NewPack>> {
+    pub(crate) fn finish_pack(&self, pack: PackWriter) -> Result<Option<NewPack>> {
         let pack = pack.finish()?;
         if let Some(pack) = &pack {
             self.packs.read_back(pack)?;
@@ -358,7 +358,11 @@ fn count_changes(trees: &Trees<'_>, from: &ObjectId, to: &ObjectId) -> Result<u6
     Ok(changes.iter().filter(|change| kind_of(change).is_some()).count() as u64)
 }
 
-fn put_facts(facts: &GitFacts, objects: &Objects<'_>, pack: &mut PackWriter) -> Result<GitSummary> {
+pub(crate) fn put_facts(
+    facts: &GitFacts,
+    objects: &Objects<'_>,
+    pack: &mut PackWriter,
+) -> Result<GitSummary> {
     let id = put(objects, pack, ObjectKind::Facts, &to_json(facts))?;
     Ok(GitSummary::new(facts, id))
 }
@@ -382,7 +386,7 @@ pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
 }
 
 /// Who asks: `user@machine`.
-fn who() -> String {
+pub(crate) fn who() -> String {
     let user = std::env::var("USER")
         .or_else(|_| std::env::var("LOGNAME"))
         .unwrap_or_else(|_| "unknown".to_owned());

@@ -14,11 +14,15 @@ const MAX_BYTES: u64 = 1 << 20;
 impl Engine {
     /// What takes the secrets out of a text.
     pub fn redactor(&self) -> &Redactor {
-        self.redactor.get_or_init(|| {
-            let mut values = in_files(&self.home.workspace);
-            values.extend(in_variables());
-            Redactor::knowing(values)
-        })
+        self.redactor.get_or_init(|| self.redactor_knowing(&[]))
+    }
+
+    /// The same, which knows the values in these texts of `.env` files as well.
+    pub(crate) fn redactor_knowing(&self, texts: &[String]) -> Redactor {
+        let mut values = in_files(&self.home.workspace);
+        values.extend(in_variables());
+        values.extend(texts.iter().flat_map(|text| text.lines().filter_map(value_in)));
+        Redactor::knowing(values)
     }
 }
 

@@ -23,8 +23,16 @@ pub struct SessionDraft {
 impl Engine {
     pub fn new_session(&mut self, draft: SessionDraft) -> Result<Session> {
         self.home.check_workspace()?;
+        let session = self.identify(draft);
+        let id = session.id;
+        self.record(id, vec![Event::SessionCreated(Box::new(session))])?;
+        self.journal.session(id)?.ok_or(Error::NoSession)
+    }
+
+    /// What a session is from its first event on, in this workspace and now.
+    pub(crate) fn identify(&self, draft: SessionDraft) -> NewSession {
         let id = SessionId::new(self.clock.new_id());
-        let session = NewSession {
+        NewSession {
             id,
             handle: SessionHandle::of(id),
             name: draft.name,
@@ -33,9 +41,7 @@ impl Engine {
             workspace: self.home.workspace_path(),
             metadata: draft.metadata,
             created_at: self.clock.now(),
-        };
-        self.record(id, vec![Event::SessionCreated(Box::new(session))])?;
-        self.journal.session(id)?.ok_or(Error::NoSession)
+        }
     }
 
     /// Sessions, oldest first: those of this workspace, or all.

@@ -61,7 +61,27 @@ impl<'a> Sink<'a> {
         Self { keep: None, fresh: HashMap::new() }
     }
 
-    fn put(&mut self, kind: ObjectKind, id: ObjectId, bytes: &[u8]) -> Result<()> {
+    /// Stores bytes that come from elsewhere as a scan would have stored them. `None` if they are not as
+    /// many as was said.
+    pub fn put_stream(&mut self, from: impl Read, size: u64) -> Result<Option<Content>> {
+        let unread = |source| Error::Read { path: "stream".into(), source };
+        if size <= WHOLE_LIMIT {
+            let mut bytes = Vec::with_capacity(size as usize);
+            from.take(size + 1).read_to_end(&mut bytes).map_err(unread)?;
+            let id = ObjectId::of(&bytes);
+            self.put(ObjectKind::Blob, id, &bytes)?;
+            return Ok((bytes.len() as u64 == size).then_some(Content::Whole(id)));
+        }
+        let cut =
+            chunks::cut(from.take(size + 1), |id, bytes| self.put(ObjectKind::Blob, id, bytes))?;
+        let list = cut.map_err(unread)?;
+        let bytes = list.encode();
+        let id = ObjectId::of(&bytes);
+        self.put(ObjectKind::Chunks, id, &bytes)?;
+        Ok((list.size == size).then_some(Content::Chunked(id)))
+    }
+
+    pub fn put(&mut self, kind: ObjectKind, id: ObjectId, bytes: &[u8]) -> Result<()> {
         if kind == ObjectKind::Tree {
             self.fresh.insert(id, bytes.to_vec());
         }

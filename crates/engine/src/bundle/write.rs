@@ -1,0 +1,366 @@
+//! From a checkpoint to a bundle. It is made beside its place and moved there when it is whole.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use bivouac_core::path::RelPath;
+use bivouac_journal::query::KeptCheckpoint;
+use bivouac_snapshot::beneath::Root;
+use bivouac_snapshot::rules::{Rules, Verdict};
+use bivouac_snapshot::tree::Entry;
+use flate2::Compression;
+use serde::Serialize;
+
+use super::safe::Blotter;
+use super::tarball::{Stored, Tarball};
+use super::{
+    Body, CONVERSATION, Care, Conversation, ENVIRONMENT, Environment, FORMAT, LeftOut, MANIFEST,
+    Manifest, Moment, PARTS, PRIVATE, PROGRESS, Part, Seal, TERMINAL, VERSION, WORKSPACE, base64,
+};
+use crate::{Engine, Error, Result};
+
+/// Where a bundle goes.
+pub enum Target<'t> {
+    /// A new folder.
+    Directory(&'t Path),
+    /// A new `.tar.gz`.
+    File(&'t Path),
+    /// The same, on its way to someone else.
+    Stream(&'t mut dyn Write),
+}
+
+/// What went out.
+#[derive(Debug)]
+pub struct ExportReport {
+    pub n_files: u64,
+    pub size_bytes: u64,
+    pub has_conversation: bool,
+    /// What was left out so that it can be shared.
+    pub private: Vec<RelPath>,
+}
+
+/// What the terminal looked like is not captured yet.
+const NO_TERMINAL: &[u8] = b"# no terminal was captured\n";
+/// `.env` files larger than this are no settings.
+const MAX_SETTINGS: u64 = 1 << 20;
+
+impl Engine {
+    /// Writes a checkpoint as a bundle, where nothing may be yet.
+    pub fn export_bundle(
+        &self,
+        kept: &KeptCheckpoint,
+        care: Care,
+        target: Target<'_>,
+    ) -> Result<ExportReport> {
+        let place = match &target {
+            Target::Directory(path) | Target::File(path) => {
+                self.check_place(path)?;
+                if path.symlink_metadata().is_ok() {
+                    return Err(Error::InTheWay { path: path.to_path_buf() });
+                }
+                folder_of(path)
+            }
+            Target::Stream(_) => std::env::temp_dir(),
+        };
+        let name = format!(".biv-staging-export-{}", self.clock.new_id());
+        let staging = Staging::create(&place, &name)?;
+        let report = self.write_parts(kept, care, &staging)?;
+        match target {
+            Target::Directory(path) => publish(&place, &name, path)?,
+            Target::File(path) => {
+                let whole = staging.0.join("bundle");
+                pack(&staging, create(&whole)?)?.sync_all().map_err(Error::io(&whole))?;
+                publish(&place, &format!("{name}/bundle"), path)?;
+            }
+            Target::Stream(stream) => {
+                pack(&staging, stream)?.flush().map_err(Error::io("the stream"))?;
+            }
+        }
+        Ok(report)
+    }
+
+    /// Writes everything into the staging folder, the manifest last.
+    fn write_parts(
+        &self,
+        kept: &KeptCheckpoint,
+        care: Care,
+        staging: &Staging,
+    ) -> Result<ExportReport> {
+        let checkpoint = &kept.taken.checkpoint;
+        let entries = self.files_of(kept)?;
+        let private = self.private_in(&entries, care);
+        let blotter = match care {
+            Care::Redacted => {
+                Some(Blotter::new(self.redactor_knowing(&self.settings_in(&private)?)))
+            }
+            Care::Raw => None,
+        };
+        let left_out = left_out(&entries, &private);
+        let mut files = BTreeMap::new();
+        files.insert(WORKSPACE.to_owned(), self.write_workspace(&entries, &private, staging)?);
+        let mut write = |name: &str, bytes: &[u8]| -> Result<()> {
+            staging.write(name, bytes)?;
+            files.insert(name.to_owned(), Seal::of(bytes));
+            Ok(())
+        };
+        let conversation = self.conversation_of(kept, blotter.as_ref())?;
+        write(CONVERSATION, &document(&conversation, None)?)?;
+        write(PROGRESS, &document(&self.work_of(checkpoint)?, blotter.as_ref())?)?;
+        let session = self.identity(checkpoint.session_id)?;
+        let cwd = String::from_utf8_lossy(session.workspace.as_bytes()).into_owned();
+        let environment = Environment { cwd, variables: BTreeMap::new() };
+        write(ENVIRONMENT, &document(&environment, blotter.as_ref())?)?;
+        write(TERMINAL, NO_TERMINAL)?;
+        let manifest = Manifest {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            tool: format!("biv {}", env!("CARGO_PKG_VERSION")),
+            care,
+            session,
+            checkpoint: self.moment(kept)?,
+            left_out,
+            files,
+        };
+        staging.write(MANIFEST, &document(&manifest, blotter.as_ref())?)?;
+        staging.sync()?;
+        let kept_files = entries.iter().filter_map(|(path, entry)| match entry {
+            Entry::File(file) if !private.contains_key(path) => Some(file.size),
+            Entry::Link(_) => Some(0),
+            Entry::File(_) | Entry::Folder { .. } | Entry::Gap { .. } => None,
+        });
+        let (n_files, size_bytes) = kept_files.fold((0, 0), |(n, sum), size| (n + 1, sum + size));
+        let has_conversation = conversation.is_some();
+        Ok(ExportReport {
+            n_files,
+            size_bytes,
+            has_conversation,
+            private: private.into_keys().collect(),
+        })
+    }
+
+    /// Files that were captured because they are precious are so because they are nobody else's.
+    fn private_in(&self, entries: &[(RelPath, Entry)], care: Care) -> BTreeMap<RelPath, Entry> {
+        if care == Care::Raw {
+            return BTreeMap::new();
+        }
+        let precious = Rules::from_lines(self.config.include.iter().map(String::as_str));
+        let is_named = |path: &RelPath| {
+            let folders = std::iter::successors(path.parent(), RelPath::parent);
+            let mut judged = folders.map(|it| precious.judge(it.as_bytes(), true));
+            precious.judge(path.as_bytes(), false) == Some(Verdict::Ignore)
+                || judged.any(|it| it == Some(Verdict::Ignore))
+        };
+        let private = entries.iter().filter(|(path, entry)| {
+            let is_file = matches!(entry, Entry::File(_) | Entry::Link(_));
+            is_file && (path.name().starts_with(b".env") || is_named(path))
+        });
+        private.cloned().collect()
+    }
+
+    /// What is written in the `.env` files that stay here: their values are secrets elsewhere, too.
+    fn settings_in(&self, private: &BTreeMap<RelPath, Entry>) -> Result<Vec<String>> {
+        let _store_lock = self.use_store()?;
+        let index = self.index();
+        let objects = self.objects(&index);
+        let mut texts = Vec::new();
+        for entry in private.values() {
+            if let Entry::File(file) = entry
+                && file.size <= MAX_SETTINGS
+            {
+                let mut bytes = Vec::new();
+                objects.each_part(&file.content, &mut |part| {
+                    bytes.extend_from_slice(part);
+                    Ok(())
+                })?;
+                texts.push(String::from_utf8_lossy(&bytes).into_owned());
+            }
+        }
+        Ok(texts)
+    }
+
+    fn write_workspace(
+        &self,
+        entries: &[(RelPath, Entry)],
+        private: &BTreeMap<RelPath, Entry>,
+        staging: &Staging,
+    ) -> Result<Seal> {
+        let _store_lock = self.use_store()?;
+        let index = self.index();
+        let objects = self.objects(&index);
+        let path = staging.0.join(WORKSPACE);
+        let failed = |error: io::Error| match error.downcast::<bivouac_snapshot::Error>() {
+            Ok(error) => error.into(),
+            Err(source) => Error::Io { path: path.clone(), source },
+        };
+        let mut tarball = Tarball::new(BufWriter::new(create(&path)?), Compression::new(4));
+        self.progress.begin("Writing files", entries.len() as u64);
+        for (path, entry) in entries {
+            self.progress.add(1);
+            let name = path.as_bytes();
+            match entry {
+                _ if private.contains_key(path) => {}
+                Entry::Folder { mode, .. } => tarball.folder(name, *mode).map_err(failed)?,
+                Entry::Link(target) => tarball.link(name, &objects.get(target)?).map_err(failed)?,
+                Entry::File(file) => {
+                    let mut bytes = Stored::open(&objects, &file.content)?;
+                    tarball.file(name, file.mode, (file.size, &mut bytes)).map_err(failed)?;
+                }
+                Entry::Gap { .. } => {}
+            }
+        }
+        self.progress.end();
+        let (to, seal) = tarball.finish().map_err(failed)?;
+        let file = to.into_inner().map_err(|error| failed(error.into_error()))?;
+        file.sync_all().map_err(failed)?;
+        Ok(seal)
+    }
+
+    /// The conversation as it goes out: a file of it is redacted as what it is, not as a piece of JSON.
+    fn conversation_of(
+        &self,
+        kept: &KeptCheckpoint,
+        blotter: Option<&Blotter>,
+    ) -> Result<Option<Conversation>> {
+        let Some(summary) = &kept.taken.checkpoint.conversation else {
+            return Ok(None);
+        };
+        let (about, files) = self.conversation_files(summary)?;
+        let part = |(name, bytes): (String, Vec<u8>)| {
+            let body = match (String::from_utf8(bytes), blotter) {
+                (Ok(text), None) => Body::Text(text),
+                (Ok(text), Some(blotter)) => Body::Text(blotter.text(&text)),
+                (Err(error), None) => Body::Base64(base64::encode(error.as_bytes())),
+                (Err(_), Some(_)) => Body::Withheld("not text, so it may hold secrets".to_owned()),
+            };
+            Part { name, body }
+        };
+        let plain = |text: String| blotter.map_or(text.clone(), |blotter| blotter.line(&text));
+        Ok(Some(Conversation {
+            version: VERSION,
+            agent: about.agent,
+            id: about.id,
+            workspace: plain(about.workspace),
+            usage: summary.usage.clone(),
+            cost_usd: summary.cost_usd,
+            unwritten: about.unwritten.map(plain),
+            parts: files.into_iter().map(part).collect(),
+        }))
+    }
+
+    fn moment(&self, kept: &KeptCheckpoint) -> Result<Moment> {
+        let it = &kept.taken.checkpoint;
+        Ok(Moment {
+            id: it.id,
+            handle: it.handle.clone(),
+            trigger: it.trigger,
+            name: it.name.clone(),
+            message: it.message.clone(),
+            taken_at: it.taken_at,
+            by: it.by.clone(),
+            git: self.git_facts(kept)?,
+            coverage: it.coverage.clone(),
+            usage: it.conversation.as_ref().map(|it| it.usage.clone()),
+            cost_usd: it.conversation.as_ref().and_then(|it| it.cost_usd),
+            state: it.state.clone(),
+        })
+    }
+}
+
+/// What never was in the checkpoint, and what is kept private.
+fn left_out(entries: &[(RelPath, Entry)], private: &BTreeMap<RelPath, Entry>) -> Vec<LeftOut> {
+    let gaps = entries.iter().filter_map(|(path, entry)| {
+        let (why, is_folder) = match entry {
+            Entry::Gap { why, is_folder } => (why.as_str(), *is_folder),
+            _ if private.contains_key(path) => (PRIVATE, false),
+            Entry::File(_) | Entry::Link(_) | Entry::Folder { .. } => return None,
+        };
+        Some(LeftOut { path: path.clone(), why: why.to_owned(), is_folder })
+    });
+    gaps.collect()
+}
+
+/// A document as it is written, without its secrets if there is someone to take them out.
+fn document(it: &impl Serialize, blotter: Option<&Blotter>) -> Result<Vec<u8>> {
+    let failed = |error: serde_json::Error| Error::io("a bundle")(error.into());
+    let mut bytes = match blotter {
+        None => serde_json::to_vec_pretty(it).map_err(failed)?,
+        Some(blotter) => {
+            let mut value = serde_json::to_value(it).map_err(failed)?;
+            blotter.value(&mut value);
+            serde_json::to_vec_pretty(&value).map_err(failed)?
+        }
+    };
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// All parts in one: the manifest first, so that whoever looks sees what it is.
+fn pack<W: Write>(staging: &Staging, to: W) -> Result<W> {
+    let failed = |error| Error::io("a bundle")(error);
+    let mut tarball = Tarball::new(to, Compression::fast());
+    for name in [MANIFEST].into_iter().chain(PARTS) {
+        let path = staging.0.join(name);
+        let mut file = File::open(&path).map_err(Error::io(&path))?;
+        let size = file.metadata().map_err(Error::io(&path))?.len();
+        tarball.file(name.as_bytes(), 0o644, (size, &mut file)).map_err(failed)?;
+    }
+    tarball.finish().map(|(to, _)| to).map_err(failed)
+}
+
+/// A folder of ours beside the target. Checkpoints pass over it, and it goes with us.
+struct Staging(PathBuf);
+
+impl Staging {
+    fn create(place: &Path, name: &str) -> Result<Self> {
+        let folder = place.join(name);
+        fs::DirBuilder::new().mode(0o700).create(&folder).map_err(Error::io(place))?;
+        Ok(Self(folder))
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.0.join(name);
+        let mut file = create(&path)?;
+        file.write_all(bytes).and_then(|()| file.sync_all()).map_err(Error::io(&path))
+    }
+
+    fn sync(&self) -> Result<()> {
+        sync_folder(&self.0)
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        let _moved_away_or_left = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn create(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).open(path).map_err(Error::io(path))
+}
+
+fn sync_folder(folder: &Path) -> Result<()> {
+    File::open(folder).and_then(|it| it.sync_all()).map_err(Error::io(folder))
+}
+
+fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Gives it its name, unless someone else has it by now.
+fn publish(folder: &Path, from: &str, target: &Path) -> Result<()> {
+    let root = Root::open(folder).map_err(Error::io(folder))?;
+    let name = target.file_name().unwrap_or_default().as_bytes();
+    root.move_to_free(from.as_bytes(), name).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Error::InTheWay { path: target.to_owned() },
+        _ => Error::io(target)(error),
+    })?;
+    sync_folder(folder)
+}
