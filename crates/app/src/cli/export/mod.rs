@@ -1,5 +1,6 @@
 //! `biv export`: what is known, in the forms that people and other tools keep.
 
+pub mod bundle;
 pub mod document;
 pub mod events;
 
@@ -23,13 +24,14 @@ pub enum ExportCommand {
     Memory(document::DocumentArgs),
     /// Write a file of its own for this moment: checkpoints/DATE-LABEL.md
     CheckpointMd(document::DocumentArgs),
+    Bundle(bundle::BundleArgs),
     Events(events::EventsArgs),
 }
 
 impl ExportCommand {
     pub fn need(&self) -> Need {
         match self {
-            Self::Events(_) => Need::Read,
+            Self::Bundle(_) | Self::Events(_) => Need::Read,
             Self::Handoff(_)
             | Self::SessionCheckpoint(_)
             | Self::Memory(_)
@@ -43,6 +45,7 @@ impl ExportCommand {
             Self::SessionCheckpoint(args) => document::run_session_checkpoint(args, engine, ui),
             Self::Memory(args) => document::run(args, Document::Memory, engine, ui),
             Self::CheckpointMd(args) => document::run(args, Document::CheckpointMd, engine, ui),
+            Self::Bundle(args) => bundle::run(args, engine, ui),
             Self::Events(args) => events::run(args, engine, ui),
         }
     }

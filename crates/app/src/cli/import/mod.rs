@@ -1,5 +1,6 @@
 //! `biv import`: what others wrote down, taken in.
 
+pub mod bundle;
 pub mod document;
 
 use bivouac_engine::Engine;
@@ -20,6 +21,7 @@ pub enum ImportCommand {
     Handoff(document::DocumentArgs),
     /// Take in a checkpoint file
     CheckpointMd(document::DocumentArgs),
+    Bundle(bundle::BundleArgs),
 }
 
 impl ImportCommand {
@@ -34,6 +36,7 @@ impl ImportCommand {
             }
             Self::Handoff(args) => document::run(args, Document::Handoff, engine, ui),
             Self::CheckpointMd(args) => document::run(args, Document::CheckpointMd, engine, ui),
+            Self::Bundle(args) => bundle::run(args, engine, ui),
         }
     }
 }
