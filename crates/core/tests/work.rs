@@ -1,5 +1,7 @@
 //! Whatever is said about the work, in whatever order: the fold holds, and a briefing keeps its promises.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
+
 use bivouac_core::briefing::{Facts, Format, Said, Who, briefing};
 use bivouac_core::budget::tokens;
 use bivouac_core::event::Event;

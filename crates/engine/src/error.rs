@@ -168,15 +168,6 @@ impl Error {
             Self::NotFound { kind: Kind::Checkpoint, .. } => {
                 "`biv checkpoint list --all` shows all checkpoints"
             }
-            Self::NotFound { kind: Kind::Thing(noun), .. } => {
-                return Some(format!("`biv {} list` shows all there are", command_of(*noun)));
-            }
-            Self::ThingThere { noun, .. } => {
-                return Some(format!(
-                    "`biv {} list` shows it; choose another id",
-                    command_of(*noun)
-                ));
-            }
             Self::Ambiguous { .. } => "write more of it, or its full id",
             Self::NoSession => "`biv checkpoint create` makes one, or `biv session new`",
             Self::NoSuchPath { .. } => "paths are given relative to the current folder",
@@ -213,6 +204,25 @@ impl Error {
             Self::PlanOutdated { .. } => "look at the workspace, then say it again",
             Self::NoCheckpoint { .. } => "`biv checkpoint create` takes one",
             Self::State(_) => "pass JSON such as '{\"key\": 1}', or `@FILE`",
+            Self::BadClock(_) => "write it as `2026-01-21T14:30:00Z`, or unset it",
+            Self::NoHome => "set `HOME`, or `BIV_STORE` to a folder for the store",
+            about_work => return about_work.hint_about_work(),
+        };
+        Some(hint.to_owned())
+    }
+
+    /// The same, for what is said about the work and the files it goes to.
+    fn hint_about_work(&self) -> Option<String> {
+        let hint = match self {
+            Self::NotFound { kind: Kind::Thing(noun), .. } => {
+                return Some(format!("`biv {} list` shows all there are", command_of(*noun)));
+            }
+            Self::ThingThere { noun, .. } => {
+                return Some(format!(
+                    "`biv {} list` shows it; choose another id",
+                    command_of(*noun)
+                ));
+            }
             Self::ForeignFile { .. } => {
                 "nothing was changed; mend the file, or name another with `--file`"
             }
@@ -235,9 +245,7 @@ impl Error {
             }
             Self::NoApprovalCommand => "set `approvals.command` in your own configuration",
             Self::TooSmall(_) => "raise `--budget`",
-            Self::BadClock(_) => "write it as `2026-01-21T14:30:00Z`, or unset it",
-            Self::NoHome => "set `HOME`, or `BIV_STORE` to a folder for the store",
-            Self::AlreadyThere(_) | Self::Name(_) | Self::Note(_) | Self::NotGit => return None,
+            _ => return None,
         };
         Some(hint.to_owned())
     }

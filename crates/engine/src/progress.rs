@@ -37,6 +37,11 @@ impl Engine {
         Ok(self.journal.work(session.id)?)
     }
 
+    /// The things of one noun.
+    pub fn things(&self, session: &Session, noun: Noun) -> Result<Work> {
+        Ok(self.journal.things(session.id, noun)?)
+    }
+
     /// The session that words about the work belong to: as for a checkpoint, a new one if there is none.
     pub fn session_for_work(&mut self, word: Option<&str>) -> Result<Session> {
         match self.session_to_continue(word)? {
@@ -65,14 +70,20 @@ impl Engine {
         let before = self.journal.session_sequence(session.id)?;
         let events = items.into_iter().enumerate().map(stamp).collect();
         let recorded = self.journal.append_once(self.clock.now(), events, how.expected)?;
-        let work = self.journal.work(session.id)?;
-        let things = recorded.iter().flat_map(Item::all_of).map(|item| now(&work, item)).collect();
+        let items = recorded.iter().flat_map(Item::all_of);
+        let things = items.map(|item| self.now(session, item)).collect::<Result<_>>()?;
         let sequence = self.journal.session_sequence(session.id)?;
         let saved = match due.filter(|_| sequence > before) {
             Some(trigger) => self.save_due(session, trigger),
             None => None,
         };
         Ok(Said { things, sequence, saved })
+    }
+
+    /// A thing as it is by now.
+    fn now(&self, session: &Session, item: Item) -> Result<Item> {
+        let known = self.journal.thing(session.id, item.noun(), item.key())?;
+        Ok(known.unwrap_or(item))
     }
 
     /// What was said is on record, whatever becomes of the checkpoint.
@@ -100,18 +111,15 @@ fn due(items: &[Item]) -> Option<Trigger> {
     })
 }
 
-/// A thing as it is by now.
-fn now(work: &Work, item: Item) -> Item {
-    let is_same = |it: &Item| it.noun() == item.noun() && it.key() == item.key();
-    work.items().into_iter().find(is_same).unwrap_or(item)
-}
+/// Is this the one that is meant?
+type Fits<'f, T> = &'f dyn Fn(&Entry<T>) -> bool;
 
 /// The thing someone means: by its key, its number, its title, its issue, or the beginning of its title.
 pub fn find<'w, T: Thing>(list: &'w [Entry<T>], noun: Noun, word: &str) -> Result<&'w Entry<T>> {
     let title = |it: &Entry<T>| it.title().unwrap_or_default().to_lowercase();
     let lower = word.to_lowercase();
     let number = noun.number_in(word);
-    let ways: [&dyn Fn(&Entry<T>) -> bool; 5] = [
+    let ways: [Fits<'_, T>; 5] = [
         &|it| it.key() == word,
         &|it| number.is_some() && noun.number_in(it.key()) == number,
         &|it| title(it) == lower,

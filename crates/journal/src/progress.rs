@@ -91,17 +91,37 @@ fn touch(connection: &Connection, stored: &StoredEvent, path: &str) -> Result<()
 impl Journal {
     /// All progress of a session.
     pub fn work(&self, session: SessionId) -> Result<Work> {
+        let mut work = Work::default();
+        Noun::ALL.iter().try_for_each(|noun| self.add_things(&mut work, session, *noun))?;
+        Ok(work)
+    }
+
+    /// The things of one noun, and nothing else.
+    pub fn things(&self, session: SessionId, noun: Noun) -> Result<Work> {
+        let mut work = Work::default();
+        self.add_things(&mut work, session, noun)?;
+        Ok(work)
+    }
+
+    fn add_things(&self, work: &mut Work, session: SessionId, noun: Noun) -> Result<()> {
         let sql = "SELECT data FROM (SELECT data, sequence, key FROM progress WHERE session_id = ? AND noun = ?
                                      ORDER BY sequence DESC, key DESC LIMIT ?) ORDER BY sequence, key";
+        let rows = self.rows(sql, params![session.to_string(), noun.as_str(), MOST], |row| {
+            Ok(row.get::<_, String>(0)?)
+        })?;
+        rows.iter().for_each(|data| work.add_stored(noun, data));
+        Ok(())
+    }
+
+    /// One thing as it is now.
+    pub fn thing(&self, session: SessionId, noun: Noun, key: &str) -> Result<Option<Item>> {
+        let sql = "SELECT data FROM progress WHERE session_id = ? AND noun = ? AND key = ?";
         let mut work = Work::default();
-        for noun in Noun::ALL {
-            let rows =
-                self.rows(sql, params![session.to_string(), noun.as_str(), MOST], |row| {
-                    Ok(row.get::<_, String>(0)?)
-                })?;
-            rows.iter().for_each(|data| work.add_stored(*noun, data));
-        }
-        Ok(work)
+        let rows = self.rows(sql, [session.to_string().as_str(), noun.as_str(), key], |row| {
+            Ok(row.get::<_, String>(0)?)
+        })?;
+        rows.iter().for_each(|data| work.add_stored(noun, data));
+        Ok(work.items().pop())
     }
 
     /// The session's last event.
@@ -114,8 +134,7 @@ impl Journal {
     /// The newest events about progress, oldest first.
     pub fn recent_progress(&self, session: SessionId, most: u32) -> Result<Vec<Event>> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM events WHERE session_id = ? AND {} ORDER BY session_sequence DESC LIMIT ?",
-            OF_PROGRESS
+            "SELECT {COLUMNS} FROM events WHERE session_id = ? AND {OF_PROGRESS} ORDER BY session_sequence DESC LIMIT ?"
         );
         let stored = self.rows(&sql, params![session.to_string(), most], StoredEvent::read)?;
         Ok(stored.iter().rev().filter_map(|stored| stored.event().ok()).collect())

@@ -20,6 +20,7 @@ use table::Row;
 use workspace::Workspace;
 
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag on the command line")]
 pub(crate) struct BenchArgs {
     /// How many files the workspace has
     #[arg(long, default_value_t = 20_000)]

@@ -60,10 +60,9 @@ pub(super) fn run(folder: &Path, biv: &Path) -> Result<String> {
         };
         table.push_str(&format_row(what, [at(0.5), at(0.9), at(0.99)]));
     }
-    table.push_str(&format!(
-        "\nA briefing costs {few} tokens after 10 events, and {many} after 100,000.\n"
-    ));
-    Ok(table)
+    Ok(format!(
+        "{table}\nA briefing costs {few} tokens after 10 events, and {many} after 100,000.\n"
+    ))
 }
 
 impl Bench {

@@ -88,15 +88,15 @@ impl ApprovalCommand {
                     posted_at: Some(posted_at),
                     ..Approval::default()
                 };
-                args.saying.say(engine, ui, |_| Ok(vec![Item::Approval(Box::new(approval))]))
+                args.saying.say(Item::Approval(Box::new(approval)), engine, ui)
             }
-            Self::Resolve(args) => args.saying.say(engine, ui, |work| {
+            Self::Resolve(args) => args.saying.say_of(Noun::Approval, engine, ui, |work| {
                 let approval = Approval {
                     approval: key_of(&work.approvals, Noun::Approval, &args.approval)?,
                     answer: Some(args.answer.clone()),
                     ..Approval::default()
                 };
-                Ok(vec![Item::Approval(Box::new(approval))])
+                Ok(Item::Approval(Box::new(approval)))
             }),
             Self::Check(args) => check(args, engine, ui),
             Self::List(args) => saying::list(args, Noun::Approval, engine, ui),

@@ -56,12 +56,12 @@ impl ArtifactCommand {
                     gone: Some(false),
                     ..Artifact::default()
                 };
-                args.saying.say(engine, ui, |_| Ok(vec![Item::Artifact(Box::new(artifact))]))
+                args.saying.say(Item::Artifact(Box::new(artifact)), engine, ui)
             }
-            Self::Remove(args) => args.saying.say(engine, ui, |work| {
+            Self::Remove(args) => args.saying.say_of(Noun::Artifact, engine, ui, |work| {
                 let place = key_of(&work.artifacts, Noun::Artifact, &args.artifact)?;
                 let artifact = Artifact { place, gone: Some(true), ..Artifact::default() };
-                Ok(vec![Item::Artifact(Box::new(artifact))])
+                Ok(Item::Artifact(Box::new(artifact)))
             }),
             Self::List(args) => saying::list(args, Noun::Artifact, engine, ui),
         }

@@ -68,15 +68,15 @@ impl BlockerCommand {
                     reference: args.reference.clone(),
                     ..Blocker::default()
                 };
-                args.saying.say(engine, ui, |_| Ok(vec![Item::Blocker(Box::new(blocker))]))
+                args.saying.say(Item::Blocker(Box::new(blocker)), engine, ui)
             }
-            Self::Resolve(args) => args.saying.say(engine, ui, |work| {
+            Self::Resolve(args) => args.saying.say_of(Noun::Blocker, engine, ui, |work| {
                 let blocker = Blocker {
                     blocker: key_of(&work.blockers, Noun::Blocker, &args.blocker)?,
                     resolution: Some(args.how.clone()),
                     ..Blocker::default()
                 };
-                Ok(vec![Item::Blocker(Box::new(blocker))])
+                Ok(Item::Blocker(Box::new(blocker)))
             }),
             Self::List(args) => saying::list(args, Noun::Blocker, engine, ui),
         }

@@ -57,6 +57,6 @@ impl DecisionCommand {
             rejected: some(&args.rejected),
             ..Decision::default()
         };
-        args.saying.say(engine, ui, |_| Ok(vec![Item::Decision(Box::new(decision))]))
+        args.saying.say(Item::Decision(Box::new(decision)), engine, ui)
     }
 }

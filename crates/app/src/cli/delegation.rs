@@ -87,9 +87,9 @@ impl DelegationCommand {
                     is_review: args.review.then_some(true),
                     ..Delegation::default()
                 };
-                args.saying.say(engine, ui, |_| Ok(vec![Item::Delegation(Box::new(delegation))]))
+                args.saying.say(Item::Delegation(Box::new(delegation)), engine, ui)
             }
-            Self::Finish(args) => args.saying.say(engine, ui, |work| {
+            Self::Finish(args) => args.saying.say_of(Noun::Delegation, engine, ui, |work| {
                 let delegation = Delegation {
                     delegation: key_of(&work.delegations, Noun::Delegation, &args.delegation)?,
                     status: Some(args.status),
@@ -98,7 +98,7 @@ impl DelegationCommand {
                     note: args.note.clone(),
                     ..Delegation::default()
                 };
-                Ok(vec![Item::Delegation(Box::new(delegation))])
+                Ok(Item::Delegation(Box::new(delegation)))
             }),
             Self::List(args) => saying::list(args, Noun::Delegation, engine, ui),
         }

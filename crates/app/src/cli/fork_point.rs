@@ -88,7 +88,7 @@ fn open(args: &OpenArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error
         needed_from: args.needed_from.clone(),
         ..ForkPoint::default()
     };
-    args.saying.say(engine, ui, |_| Ok(vec![Item::ForkPoint(Box::new(fork_point))]))
+    args.saying.say(Item::ForkPoint(Box::new(fork_point)), engine, ui)
 }
 
 /// What is said behind an option is about that option, so the order of the words counts.
@@ -120,7 +120,7 @@ fn in_order(args: &OpenArgs, words: &[String]) -> Vec<ForkOption> {
 }
 
 fn decide(args: &DecideArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
-    args.saying.say(engine, ui, |work| {
+    args.saying.say_of(Noun::ForkPoint, engine, ui, |work| {
         let key = key_of(&work.fork_points, Noun::ForkPoint, &args.fork_point)?;
         let known = work.fork_points.iter().find(|it| it.fork_point == key);
         let options = known.and_then(|it| it.options.clone()).unwrap_or_default();
@@ -136,6 +136,6 @@ fn decide(args: &DecideArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, E
             why: args.why.clone(),
             ..ForkPoint::default()
         };
-        Ok(vec![Item::ForkPoint(Box::new(fork_point))])
+        Ok(Item::ForkPoint(Box::new(fork_point)))
     })
 }

@@ -62,5 +62,5 @@ fn ran(args: &RanArgs, verdict: Verdict, engine: &mut Engine, ui: &mut Ui) -> Re
         task: args.task.clone(),
         ..Gate::default()
     };
-    args.saying.say(engine, ui, |_| Ok(vec![Item::Gate(Box::new(gate))]))
+    args.saying.say(Item::Gate(Box::new(gate)), engine, ui)
 }

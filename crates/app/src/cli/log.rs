@@ -48,7 +48,10 @@ pub fn run(args: &LogArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Err
     for event in events {
         tell(event, args, engine, ui)?;
     }
-    while args.follow {
+    if !args.follow {
+        return Ok(Exit::Done);
+    }
+    loop {
         std::thread::sleep(BEAT);
         for event in engine.events_after(&session, last)? {
             last = event.session_sequence;
@@ -57,7 +60,6 @@ pub fn run(args: &LogArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Err
             }
         }
     }
-    Ok(Exit::Done)
 }
 
 fn tell(event: &StoredEvent, args: &LogArgs, engine: &Engine, ui: &mut Ui) -> Result<(), Error> {

@@ -20,5 +20,5 @@ pub struct NoteArgs {
 
 pub fn run(args: &NoteArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
     let remark = Remark { text: Some(args.text.clone()), ..Remark::default() };
-    args.saying.say(engine, ui, |_| Ok(vec![Item::Remark(Box::new(remark))]))
+    args.saying.say(Item::Remark(Box::new(remark)), engine, ui)
 }

@@ -47,6 +47,6 @@ impl PartitionCommand {
             paths: Some(args.paths.clone()),
             ..Partition::default()
         };
-        args.saying.say(engine, ui, |_| Ok(vec![Item::Partition(Box::new(partition))]))
+        args.saying.say(Item::Partition(Box::new(partition)), engine, ui)
     }
 }

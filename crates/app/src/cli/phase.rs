@@ -50,6 +50,6 @@ impl PhaseCommand {
             about: Some(args.about.clone().unwrap_or_else(|| Note::cut(""))),
             ..Phase::default()
         };
-        args.saying.say(engine, ui, |_| Ok(vec![Item::Phase(Box::new(phase))]))
+        args.saying.say(Item::Phase(Box::new(phase)), engine, ui)
     }
 }

@@ -1,5 +1,6 @@
 //! What all commands that speak of the work have in common: where their words go, and how they are shown.
 
+use bivouac_core::session::Session;
 use bivouac_core::work::{Item, Noun, Thing, Work, details, standing, told};
 use bivouac_engine::Engine;
 use bivouac_engine::progress;
@@ -42,20 +43,37 @@ impl Saying {
         self.idempotency_key.is_some()
     }
 
-    /// Puts on record what `items` makes of the work as it is.
-    pub fn say(
+    /// Puts on record what is said about a thing that needs no looking up.
+    pub fn say(&self, item: Item, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
+        let session = engine.session_for_work(self.session.as_deref())?;
+        self.record(&session, item, engine, ui)
+    }
+
+    /// Puts on record what `item` makes of the things of a noun as they are.
+    pub fn say_of(
         &self,
+        noun: Noun,
         engine: &mut Engine,
         ui: &mut Ui,
-        items: impl FnOnce(&Work) -> Result<Vec<Item>, Error>,
+        item: impl FnOnce(&Work) -> Result<Item, Error>,
     ) -> Result<Exit, Error> {
         let session = engine.session_for_work(self.session.as_deref())?;
-        let items = items(&engine.work(&session)?)?;
+        let item = item(&engine.things(&session, noun)?)?;
+        self.record(&session, item, engine, ui)
+    }
+
+    fn record(
+        &self,
+        session: &Session,
+        item: Item,
+        engine: &mut Engine,
+        ui: &mut Ui,
+    ) -> Result<Exit, Error> {
         let how = progress::Saying {
             key: self.idempotency_key.clone(),
             expected: self.expected_sequence,
         };
-        let said = engine.say(&session, items, &how)?;
+        let said = engine.say(session, vec![item], &how)?;
         for thing in &said.things {
             ui.say(format_args!("Recorded {}", told(thing)))?;
         }
@@ -67,7 +85,7 @@ impl Saying {
             ui.note(format_args!("saved {handle}"));
         }
         ui.data(&json!({
-            "session": contract::Session::from(&session),
+            "session": contract::Session::from(session),
             "sequence": said.sequence,
             "recorded": said.things.iter().map(document).collect::<Vec<_>>(),
             "checkpoint": saved,
@@ -87,9 +105,9 @@ fn document(item: &Item) -> Value {
 /// Lists the things of one noun.
 pub fn list(args: &Listing, noun: Noun, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
     let session = engine.session(args.session.as_deref())?;
-    let work = engine.work(&session)?;
+    let work = engine.things(&session, noun)?;
     let work = if args.open { work.open() } else { work };
-    let items: Vec<Item> = work.items().into_iter().filter(|it| it.noun() == noun).collect();
+    let items = work.items();
     ui.data(
         &serde_json::to_value(&work)
             .map(|it| it[work_list(noun)].clone())

@@ -96,7 +96,7 @@ impl StepCommand {
 
 fn start(args: &StartArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
     let base = engine.head();
-    args.saying.say(engine, ui, |work| {
+    args.saying.say_of(Noun::Step, engine, ui, |work| {
         // A step that is there is begun again; anything else is the title of a new one.
         let known = bivouac_engine::progress::find(&work.steps, Noun::Step, &args.step).ok();
         let known = known.filter(|_| args.id.is_none());
@@ -116,13 +116,13 @@ fn start(args: &StartArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Err
             base,
             ..Step::default()
         };
-        Ok(vec![Item::Step(Box::new(step))])
+        Ok(Item::Step(Box::new(step)))
     })
 }
 
 fn finish(args: &FinishArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
     let (head, now) = (engine.head(), engine.clock.now());
-    args.saying.say(engine, ui, |work| {
+    args.saying.say_of(Noun::Step, engine, ui, |work| {
         let known = bivouac_engine::progress::find(&work.steps, Noun::Step, &args.step)?;
         let took = args.took.map_or_else(|| now.since(known.changed_at), Age::duration);
         let step = Step {
@@ -135,12 +135,12 @@ fn finish(args: &FinishArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, E
             head,
             ..Step::default()
         };
-        Ok(vec![Item::Step(Box::new(step))])
+        Ok(Item::Step(Box::new(step)))
     })
 }
 
 fn fail(args: &FailArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
-    args.saying.say(engine, ui, |work| {
+    args.saying.say_of(Noun::Step, engine, ui, |work| {
         let known = bivouac_engine::progress::find(&work.steps, Noun::Step, &args.step)?;
         let step = Step {
             step: known.step.clone(),
@@ -149,6 +149,6 @@ fn fail(args: &FailArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error
             error: Some(args.error.clone()),
             ..Step::default()
         };
-        Ok(vec![Item::Step(Box::new(step))])
+        Ok(Item::Step(Box::new(step)))
     })
 }

@@ -134,7 +134,7 @@ impl TaskCommand {
 }
 
 fn add(args: &AddArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
-    args.saying.say(engine, ui, |work| {
+    args.saying.say_of(Noun::Task, engine, ui, |work| {
         if !args.saying.is_repeatable() {
             check_free(&work.tasks, Noun::Task, args.id.as_deref())?;
         }
@@ -143,7 +143,7 @@ fn add(args: &AddArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> 
             status: Some(args.status.unwrap_or_default()),
             ..args.facts.task(args.id.clone().unwrap_or_default())
         };
-        Ok(vec![Item::Task(Box::new(task))])
+        Ok(Item::Task(Box::new(task)))
     })
 }
 
@@ -153,20 +153,20 @@ fn change(
     engine: &mut Engine,
     ui: &mut Ui,
 ) -> Result<Exit, Error> {
-    args.saying.say(engine, ui, |work| {
+    args.saying.say_of(Noun::Task, engine, ui, |work| {
         let key = key_of(&work.tasks, Noun::Task, &args.task)?;
         // Why it was failed or blocked before no longer holds.
         let failure = Some(args.reason.clone().unwrap_or_else(|| Note::cut("")));
         let task = Task { status: Some(status), failure, ..args.facts.task(key) };
-        Ok(vec![Item::Task(Box::new(task))])
+        Ok(Item::Task(Box::new(task)))
     })
 }
 
 fn update(args: &UpdateArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
-    args.saying.say(engine, ui, |work| {
+    args.saying.say_of(Noun::Task, engine, ui, |work| {
         let key = key_of(&work.tasks, Noun::Task, &args.task)?;
         let task =
             Task { subject: args.title.clone(), status: args.status, ..args.facts.task(key) };
-        Ok(vec![Item::Task(Box::new(task))])
+        Ok(Item::Task(Box::new(task)))
     })
 }

@@ -52,6 +52,6 @@ impl WorktreeCommand {
             status: Some(args.status),
             ..Worktree::default()
         };
-        args.saying.say(engine, ui, |_| Ok(vec![Item::Worktree(Box::new(worktree))]))
+        args.saying.say(Item::Worktree(Box::new(worktree)), engine, ui)
     }
 }

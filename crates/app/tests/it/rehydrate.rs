@@ -1,11 +1,12 @@
 //! All a fresh agent needs to know, from the outside.
 
+use bivouac_testkit::TestEnv;
 use insta::assert_snapshot;
 
 use crate::{env, git_env};
 
-#[test]
-fn it_is_checked_against_the_workspace() {
+/// A checkpoint, and then another branch, a commit and a new file.
+fn drifted() -> TestEnv {
     let env = git_env();
     env.write("src/a.rs", "1");
     env.git(&["add", "-A"]);
@@ -18,6 +19,12 @@ fn it_is_checked_against_the_workspace() {
     env.write("src/a.rs", "2");
     env.git(&["commit", "-qam", "second"]);
     env.write("src/b.rs", "3");
+    env
+}
+
+#[test]
+fn it_is_checked_against_the_workspace() {
+    let env = drifted();
     assert_snapshot!(env.run("rehydrate"), @"
     Rehydrated: work
 
@@ -51,12 +58,17 @@ fn it_is_checked_against_the_workspace() {
 
       Next: Start task 001 one.
 
-      Context cost: ~282 tokens
+      Context cost: ~287 tokens
     ");
+}
+
+#[test]
+fn it_comes_as_markdown_and_as_a_document_too() {
+    let env = drifted();
     assert_snapshot!(env.run("rehydrate --format markdown"), @"
     ## Session Resumed
 
-    **Last checkpoint**: cp-20260121-001 (MANUAL, 2026-01-21 14:33, 2 minutes ago)
+    **Last checkpoint**: cp-20260121-001 (MANUAL, 2026-01-21 14:33, 1 minute ago)
 
     **Task**: Build it
     **Branch**: other (SHA: d6f32c79 → current: 9dae59ae)
@@ -103,7 +115,7 @@ fn it_is_checked_against_the_workspace() {
 
     Start task 001 one.
 
-    Context cost: ~318 tokens
+    Context cost: ~327 tokens
     ");
     let document = env.json("rehydrate --format json");
     assert_eq!(document["briefing"]["next"], "Start task 001 one.");
@@ -116,7 +128,7 @@ fn a_budget_that_is_too_small_names_the_least() {
     env.run("task add one");
     assert_snapshot!(env.run("rehydrate --budget 10"), @"
     exit 1
-    error: 10 tokens cannot hold what must be told; the least that is possible is 97
+    error: 10 tokens cannot hold what must be told; the least that is possible is 111
     hint: raise `--budget`
     ");
     assert_snapshot!(env.run("rehydrate --budget many"), @"

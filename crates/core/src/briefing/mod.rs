@@ -83,17 +83,17 @@ pub enum Format {
 pub fn notice(session: &Session, work: &Work, redactor: &Redactor) -> String {
     let phase = work.phase().and_then(|phase| phase.name.clone());
     let phase = phase.map(|name| format!(" ({} phase)", cut(&name, 5))).unwrap_or_default();
-    let mut how_far = match work.tasks.is_empty() {
+    let how_far = match work.tasks.is_empty() {
         true => format!("status: {}", session.status),
         false => progress(&work.tasks),
     };
-    let n_pending = work.pending_approvals().count() as u64;
-    if n_pending > 0 {
-        how_far.push_str(&format!("; {} pending", count(n_pending, "approval")));
-    }
+    let approvals = match work.pending_approvals().count() as u64 {
+        0 => String::new(),
+        n_pending => format!("; {} pending", count(n_pending, "approval")),
+    };
     let say = |name: &str| {
         format!(
-            "Active session detected: {name}{phase}\n  {how_far}\nRun `biv rehydrate {}` to resume.",
+            "Active session detected: {name}{phase}\n  {how_far}{approvals}\nRun `biv rehydrate {}` to resume.",
             session.handle
         )
     };

@@ -10,7 +10,7 @@ use crate::time::in_words;
 use crate::work::{Task, TaskStatus, Thing, Verdict};
 
 /// Ranks, from what goes first to what goes last. Within one, the place in the list decides.
-mod rank {
+mod worth {
     pub(super) const WORDS: u32 = 1_000;
     pub(super) const CHANGED: u32 = 2_000;
     pub(super) const PARTITIONS: u32 = 3_000;
@@ -73,7 +73,7 @@ impl Writer<'_> {
             partitions: self.partitions(),
             commits: self.commits(),
             drift: self.drift(),
-            recent: self.ranked(rank::RECENT, facts.recent.iter().map(|it| self.line(it, 40))),
+            recent: self.ranked(worth::RECENT, facts.recent.iter().map(|it| self.line(it, 40))),
             records: self.records(),
             next: self
                 .line(&next::next_action(&facts.work, &facts.said), self.room.line_tokens + 20),
@@ -173,7 +173,7 @@ impl Writer<'_> {
             let kind = it.kind.as_deref().map(|kind| self.line(kind, 8)).unwrap_or_default();
             format!("{}: {}", title_case(&kind), self.line(&self.checked(&it.place), 40))
         };
-        self.ranked(rank::ARTIFACTS, artifacts.map(|it| line(it)))
+        self.ranked(worth::ARTIFACTS, artifacts.map(|it| line(it)))
     }
 
     fn tasks(&self) -> (Vec<TaskLine>, String) {
@@ -201,7 +201,7 @@ impl Writer<'_> {
         let first = n_done.saturating_sub(60);
         let done =
             done.into_iter().skip(first).enumerate().map(|(age, (place, task))| {
-                (place, told(task, Keep::May(rank::DONE + age as u32)))
+                (place, told(task, Keep::May(worth::DONE + age as u32)))
             });
         let open_left = n_open - open.len();
         let open = open.into_iter().map(|(place, task)| (place, told(task, Keep::Must)));
@@ -261,7 +261,7 @@ impl Writer<'_> {
             let words: Vec<String> = words.into_iter().filter(|it| !it.is_empty()).collect();
             format!("{} {}: {}", it.step, it.status(), words.join(" — "))
         });
-        self.ranked(rank::STEPS, lines)
+        self.ranked(worth::STEPS, lines)
     }
 
     fn fork_points(&self) -> Part {
@@ -288,7 +288,7 @@ impl Writer<'_> {
             };
             format!("{}{why}{rejected}", self.note(it.title.as_ref(), 40))
         });
-        self.ranked(rank::DECISIONS, lines)
+        self.ranked(worth::DECISIONS, lines)
     }
 
     fn gates(&self) -> Part {
@@ -308,7 +308,7 @@ impl Writer<'_> {
             let verdict = it.verdict.map_or("?", Verdict::as_str);
             format!("`{}`: {verdict}", self.line(&it.command, 30))
         });
-        self.ranked(rank::GATES, gates.chain(tests))
+        self.ranked(worth::GATES, gates.chain(tests))
     }
 
     fn delegations(&self) -> Part {
@@ -319,7 +319,7 @@ impl Writer<'_> {
             let issue = it.issue.as_ref().map(|issue| format!(" {issue}")).unwrap_or_default();
             self.line(&format!("{} {agent}{issue}: {}", it.delegation, it.status()), 30)
         });
-        self.ranked(rank::DELEGATIONS, lines)
+        self.ranked(worth::DELEGATIONS, lines)
     }
 
     fn worktrees(&self) -> Part {
@@ -327,7 +327,7 @@ impl Writer<'_> {
             let status = it.status.map_or("active", |status| status.as_str());
             format!("{} ({status})", self.line(&self.checked(&it.branch), 30))
         });
-        self.ranked(rank::WORKTREES, lines)
+        self.ranked(worth::WORKTREES, lines)
     }
 
     fn partitions(&self) -> Part {
@@ -335,18 +335,18 @@ impl Writer<'_> {
             let paths = it.paths.clone().unwrap_or_default().join(", ");
             self.line(&format!("{}: {paths}", it.agent), 40)
         });
-        self.ranked(rank::PARTITIONS, lines)
+        self.ranked(worth::PARTITIONS, lines)
     }
 
     fn commits(&self) -> Part {
         let mut part = self.ranked(
-            rank::COMMITS,
+            worth::COMMITS,
             self.facts.commits_since.iter().rev().map(|it| self.line(it, 30)),
         );
         let n_more = self.facts.n_commits_since.unwrap_or(0) as usize;
         if n_more > part.lines.len() {
             let text = format!("and {} earlier", n_more - part.lines.len());
-            part.lines.insert(0, Line { text, keep: Keep::May(rank::COMMITS) });
+            part.lines.insert(0, Line { text, keep: Keep::May(worth::COMMITS) });
         }
         part
     }
@@ -361,38 +361,38 @@ impl Writer<'_> {
             let name = |git: &GitFacts| git.branch.clone().unwrap_or_else(|| "none".to_owned());
             if then.branch != now.branch {
                 let line = format!("branch: {} → {}", name(then), name(now));
-                push(self.line(&line, 60), rank::DRIFT + 900);
+                push(self.line(&line, 60), worth::DRIFT + 900);
             }
         }
         if let Some(now) = &facts.git_now {
             if let Some(n_commits) = facts.n_commits_since.filter(|number| *number > 0) {
                 push(
                     format!("{} since the checkpoint", count(n_commits, "commit")),
-                    rank::DRIFT + 890,
+                    worth::DRIFT + 890,
                 );
             }
             if now.uncommitted() > 0 {
                 push(
                     format!("{} uncommitted", count(now.uncommitted(), "path")),
-                    rank::DRIFT + 880,
+                    worth::DRIFT + 880,
                 );
             }
             if let Some(operation) = now.in_progress {
-                push(format!("git is in the middle of a {operation:?}"), rank::DRIFT + 950);
+                push(format!("git is in the middle of a {operation:?}"), worth::DRIFT + 950);
             }
         }
         for name in facts.missing.iter().take(MOST) {
-            push(format!("{} is named and not there", self.line(name, 40)), rank::DRIFT + 500);
+            push(format!("{} is named and not there", self.line(name, 40)), worth::DRIFT + 500);
         }
         if !facts.changed.is_empty() {
             let number = count(facts.changed.len() as u64, "file");
-            push(format!("{number} changed since the checkpoint:"), rank::DRIFT + 870);
+            push(format!("{number} changed since the checkpoint:"), worth::DRIFT + 870);
         }
         for (place, path) in facts.changed.iter().take(MOST).enumerate() {
-            push(self.line(path, 40), rank::CHANGED + 900 - place as u32);
+            push(self.line(path, 40), worth::CHANGED + 900 - place as u32);
         }
         if facts.changed.len() > MOST {
-            push(format!("and {} more", facts.changed.len() - MOST), rank::CHANGED + 950);
+            push(format!("and {} more", facts.changed.len() - MOST), worth::CHANGED + 950);
         }
         part
     }
@@ -405,27 +405,27 @@ impl Writer<'_> {
         for (place, words) in facts.remembered.iter().take(20).enumerate() {
             push(
                 format!("memory: {}", self.line(words, 60)),
-                rank::REMEMBERED + 900 - place as u32,
+                worth::REMEMBERED + 900 - place as u32,
             );
         }
         if let Some(approach) = &facts.work.outline().approach {
-            push(format!("approach: {}", self.line(approach.as_str(), 80)), rank::DECISIONS + 999);
+            push(format!("approach: {}", self.line(approach.as_str(), 80)), worth::DECISIONS + 999);
         }
         let remarks = &facts.work.remarks;
         let newest = remarks.len().saturating_sub(20);
         for (place, remark) in remarks.iter().skip(newest).enumerate() {
             let words = self.note(remark.text.as_ref(), 60);
-            push(format!("note: {words}"), rank::REMARKS + place as u32);
+            push(format!("note: {words}"), worth::REMARKS + place as u32);
         }
         if let Some(trouble) = &facts.trouble {
             let words = self.line(trouble.as_str(), 80);
-            push(format!("the last turn did not end well: {words}"), rank::LAST_WORDS + 999);
+            push(format!("the last turn did not end well: {words}"), worth::LAST_WORDS + 999);
         }
         let n_said = facts.said.len();
         for (place, said) in facts.said.iter().enumerate() {
             let (is_last, most) =
                 (n_said - place <= 2, if n_said - place <= 2 { 300 } else { 120 });
-            let rank = if is_last { rank::LAST_WORDS } else { rank::WORDS };
+            let rank = if is_last { worth::LAST_WORDS } else { worth::WORDS };
             push(self.said(said, most), rank + place as u32);
         }
         Part { lines }

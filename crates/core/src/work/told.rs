@@ -11,24 +11,22 @@ use crate::text::{Note, count};
 /// `2 tasks completed, 1 in-progress, 3 pending`, and what else there is.
 pub fn progress(tasks: &[Entry<Task>]) -> String {
     let number = |status| tasks.iter().filter(|task| task.status() == status).count() as u64;
-    let mut words = format!(
+    let always = format!(
         "{} completed, {} in-progress, {} pending",
         count(number(TaskStatus::Completed), "task"),
         number(TaskStatus::InProgress),
         number(TaskStatus::Pending)
     );
-    for status in [TaskStatus::Blocked, TaskStatus::Failed] {
-        if number(status) > 0 {
-            words.push_str(&format!(", {} {status}", number(status)));
-        }
-    }
-    words
+    let also = [TaskStatus::Blocked, TaskStatus::Failed].into_iter();
+    let also = also.map(|status| (number(status), status)).filter(|(number, _)| *number > 0);
+    let also = also.map(|(number, status)| format!(", {number} {status}"));
+    always + &also.collect::<String>()
 }
 
 /// What happened to a thing, as one line: `task.completed (001-email-sender)`.
 pub fn told(item: &Item) -> String {
     let name = match (item.key(), item.title()) {
-        (key, Some(title)) if key.is_empty() => title,
+        ("", Some(title)) => title,
         (key, Some(title)) => format!("{key}-{title}"),
         (key, None) => key.to_owned(),
     };

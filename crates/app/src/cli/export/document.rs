@@ -43,7 +43,7 @@ pub fn run(
     engine: &mut Engine,
     ui: &mut Ui,
 ) -> Result<Exit, Error> {
-    write(args, kind, ExportRequest::default(), engine, ui)
+    write(args, kind, &ExportRequest::default(), engine, ui)
 }
 
 pub fn run_session_checkpoint(
@@ -62,13 +62,13 @@ pub fn run_session_checkpoint(
         }
     }
     let request = ExportRequest { force: args.force, ..ExportRequest::default() };
-    write(&args.document, Document::SessionCheckpoint, request, engine, ui)
+    write(&args.document, Document::SessionCheckpoint, &request, engine, ui)
 }
 
 fn write(
     args: &DocumentArgs,
     kind: Document,
-    request: ExportRequest,
+    request: &ExportRequest,
     engine: &mut Engine,
     ui: &mut Ui,
 ) -> Result<Exit, Error> {
@@ -79,7 +79,8 @@ fn write(
         ui.say(text.trim_end())?;
         return Ok(Exit::Done);
     }
-    let request = ExportRequest { label: args.label.clone(), file: args.file.clone(), ..request };
+    let request =
+        ExportRequest { label: args.label.clone(), file: args.file.clone(), ..request.clone() };
     let exported = engine.export(&session, kind, &request)?;
     let path = exported.path.display();
     match exported.is_changed {

@@ -44,5 +44,5 @@ pub fn run(args: &DescribeArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit
         instructions: some(&args.instructions),
         ..Outline::default()
     };
-    args.saying.say(engine, ui, |_| Ok(vec![Item::Outline(Box::new(outline))]))
+    args.saying.say(Item::Outline(Box::new(outline)), engine, ui)
 }

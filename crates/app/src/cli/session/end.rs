@@ -94,10 +94,12 @@ fn end(
     change(&session, status, which, engine, ui)?;
     let is_kept = engine.config.exports.iter().any(|it| it == "session-checkpoint");
     let is_here = session.workspace == engine.home.workspace_path();
-    if status == Status::Completed && is_kept && is_here {
-        if let Some(path) = engine.archive_session_checkpoint(&session)? {
-            ui.note(format_args!("archived as {}", path.display()));
-        }
+    if status == Status::Completed
+        && is_kept
+        && is_here
+        && let Some(path) = engine.archive_session_checkpoint(&session)?
+    {
+        ui.note(format_args!("archived as {}", path.display()));
     }
     Ok(exit)
 }
