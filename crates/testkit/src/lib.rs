@@ -18,7 +18,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-pub use normalize::Normalizer;
+pub use normalize::{Normalizer, without_costs};
 pub use tree::{Tree, read_stats, read_tree};
 
 /// A workspace, a home and a store that nobody else knows.

@@ -196,7 +196,7 @@ fn five_tasks_of_a_notification_system_survive_the_night() {
 
       Next: Check how far task 002 push-notifier is, and finish it.
 
-      Context cost: ~439 tokens
+      Context cost: ~N tokens
     ");
 }
 

@@ -20,8 +20,19 @@ pub(super) fn render(brief: &Brief, format: Format) -> String {
         let line = format!("{n_dropped} more left out for brevity; `biv progress` has all");
         push(&mut text, format_args!("{}{line}", indent(format)));
     }
-    push(&mut text, format_args!("{}Context cost: ~{} tokens", indent(format), brief.tokens));
+    push(
+        &mut text,
+        format_args!("{}Context cost: ~{} tokens", indent(format), rounded(brief.tokens)),
+    );
     text
+}
+
+/// `300`, `2.4k`: to the hundred, since it is an estimate.
+fn rounded(tokens: usize) -> String {
+    match tokens.div_ceil(100) {
+        hundreds @ 0..10 => format!("{}", hundreds * 100),
+        hundreds => format!("{}.{}k", hundreds / 10, hundreds % 10),
+    }
 }
 
 const fn indent(format: Format) -> &'static str {
