@@ -471,7 +471,7 @@ mod tests {
         check("[checkpoint", "is not valid TOML: line 1: unclosed table, expected `]`");
         check(
             "[store]\nbudget = \"1MB\"",
-            "`store.budget` is about the whole store, so a workspace cannot set it",
+            "`store.budget` is for your own configuration, so a workspace cannot set it",
         );
     }
 }

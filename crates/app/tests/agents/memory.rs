@@ -88,7 +88,7 @@ fn a_server_that_fails_is_told_and_harms_nothing() {
     let check = |command: &[&str], why: &str| {
         let env = env(command);
         let started = Instant::now();
-        let run = env.biv(&["checkpoint", "save", "auth"]).ok();
+        let run = env.biv(&["checkpoint", "create", "--name", "auth"]).ok();
         assert!(run.stdout.starts_with("Saved checkpoint cp-"), "{}", run.stdout);
         let expected = format!(
             "note: the memory server was not told: the memory server could not be used: {why} \
@@ -115,11 +115,11 @@ fn a_server_that_fails_is_told_and_harms_nothing() {
 #[test]
 fn nobody_is_started_where_nobody_is_configured() {
     let env = env(&[]);
-    assert_snapshot!(env.run("checkpoint save auth"), @"Saved checkpoint cp-20260121-001 of task-00000001: 1 file");
+    assert_snapshot!(env.run("checkpoint create --name auth"), @"Saved checkpoint cp-20260121-001 of task-00000001: 1 file");
     assert_eq!(env.biv(&["rehydrate"]).ok().stderr, "");
     // A project must not start programs.
     let env = TestEnv::with_git(env!("CARGO_BIN_EXE_biv"));
     env.write("bivouac.toml", "[memory]\ncommand = [\"touch\", \"started\"]\n");
-    let run = env.biv(&["checkpoint", "save", "auth"]);
+    let run = env.biv(&["checkpoint", "create", "--name", "auth"]);
     assert!(run.code == 1 && !env.exists("started"), "{}", run.stderr);
 }
