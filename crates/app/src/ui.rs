@@ -141,7 +141,7 @@ impl Ui {
             let cause = self.redactor.redact(cause);
             let _nobody_listens = writeln!(self.stderr, "cause: {cause}");
         }
-        if let Some(hint) = hint {
+        if let Some(hint) = hint.map(|hint| self.redactor.redact(hint)) {
             let _nobody_listens =
                 writeln!(self.stderr, "{} {hint}", "hint:".style(Style::new().cyan()));
         }
@@ -154,6 +154,7 @@ impl Ui {
 
     /// Asks on stderr. Anything but yes is no.
     pub fn ask(&mut self, question: &str) -> io::Result<bool> {
+        let question = self.redactor.redact(question);
         write!(self.stderr, "{question} [y/N] ")?;
         self.stderr.flush()?;
         let mut answer = String::new();

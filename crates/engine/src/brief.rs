@@ -4,9 +4,8 @@ use bivouac_capture::git;
 use bivouac_core::briefing::{self, BRIEFING_TOKENS, Facts, Format};
 use bivouac_core::git::GitFacts;
 use bivouac_core::id::SessionId;
-use bivouac_core::session::{Session, Status};
+use bivouac_core::session::Session;
 use bivouac_core::work::{Thing, Work};
-use bivouac_journal::query::SessionFilter;
 use bivouac_snapshot::diff::{Filter, Trees, diff};
 use bivouac_snapshot::path_set::PathSet;
 
@@ -29,11 +28,8 @@ impl Engine {
 
     /// The newest session here that is open, has been worked on, and whose agent is gone.
     fn unfinished(&self, own: Option<SessionId>) -> Result<Option<Session>> {
-        let workspace = Some(self.home.workspace_path());
-        let filter = SessionFilter { workspace, ..SessionFilter::default() };
-        for session in self.journal.sessions(&filter)?.into_iter().rev().take(20) {
-            let is_open = matches!(session.status, Status::Active | Status::Paused);
-            if !is_open || Some(session.id) == own || self.twin(&session)?.is_some() {
+        for session in self.journal.open_sessions(&self.home.workspace_path(), 20)? {
+            if Some(session.id) == own || self.twin(&session)?.is_some() {
                 continue;
             }
             let has_history = self.journal.last_checkpoint(session.id)?.is_some()

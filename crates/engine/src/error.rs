@@ -41,8 +41,6 @@ pub enum Error {
     Io { path: PathBuf, source: io::Error },
     #[error("`{}` is {what}, which cannot be a workspace", path.display())]
     WorkspaceRefused { path: PathBuf, what: &'static str },
-    #[error("there is already a {} `{key}`", noun.as_str())]
-    ThingThere { noun: Noun, key: String },
     #[error("there is no {kind} `{word}`")]
     NotFound { kind: Kind, word: String },
     #[error("`{word}` can be several {kind}s:\n{}", candidates.join("\n"))]
@@ -101,7 +99,9 @@ pub enum Error {
     ForeignFile { path: PathBuf, line: usize, reason: String },
     #[error("`{}` was changed since it was written", path.display())]
     ChangedByOthers { path: PathBuf },
-    #[error("`{}` is a link, a folder or far too large, so it is left alone", path.display())]
+    #[error("{why}")]
+    NotWritten { why: String },
+    #[error("`{}` is or leads through a link, is a folder or far too large, so it is left alone", path.display())]
     NoDocument { path: PathBuf },
     #[error("`{}` is the memory of another project, `{}`", folder.display(), owner.display())]
     OthersMemory { folder: PathBuf, owner: PathBuf },
@@ -217,17 +217,9 @@ impl Error {
             Self::NotFound { kind: Kind::Thing(noun), .. } => {
                 return Some(format!("`biv {} list` shows all there are", command_of(*noun)));
             }
-            Self::ThingThere { noun, .. } => {
-                return Some(format!(
-                    "`biv {} list` shows it; choose another id",
-                    command_of(*noun)
-                ));
-            }
-            Self::ForeignFile { .. } => {
-                "nothing was changed; mend the file, or name another with `--file`"
-            }
+            Self::ForeignFile { .. } => "nothing was changed; mend the file, or use another",
             Self::ChangedByOthers { .. } => {
-                "`biv import session-checkpoint` takes the changes in; `--force` overwrites them"
+                "`biv import` takes in what it says; `--force` keeps it under another name; `--file` writes elsewhere"
             }
             Self::NoDocument { .. } => "name another file with `--file`",
             Self::OthersMemory { .. } => "name a file with `--file`",

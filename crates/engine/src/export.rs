@@ -67,23 +67,19 @@ pub struct Exported {
     pub path: PathBuf,
     /// Was it any different before?
     pub is_changed: bool,
+    /// Where what somebody else had written there is now.
+    pub kept: Option<PathBuf>,
 }
 
 impl Engine {
-    /// A document as it would be written, and what it would be written over.
+    /// A document as it would be written.
     pub fn document(
         &self,
         session: &Session,
         kind: Document,
         label: Option<&str>,
     ) -> Result<String> {
-        let sheet = self.sheet(session, label)?;
-        Ok(match kind {
-            Document::Handoff => handoff::write(&sheet),
-            Document::SessionCheckpoint => session_checkpoint::write(&sheet),
-            Document::Memory => bivouac_core::export::memory::section(&sheet),
-            Document::CheckpointMd => checkpoint_md::write(&sheet),
-        })
+        Ok(write(kind, &self.sheet(session, label)?))
     }
 
     /// Writes a document where it belongs. Bytes of others stay, and what others wrote since is not lost.
@@ -93,11 +89,19 @@ impl Engine {
         kind: Document,
         request: &ExportRequest,
     ) -> Result<Exported> {
-        let label = request.label.as_deref();
-        let text = self.document(session, kind, label)?;
+        self.export_sheet(&self.sheet(session, request.label.as_deref())?, kind, request)
+    }
+
+    fn export_sheet(
+        &self,
+        sheet: &Sheet,
+        kind: Document,
+        request: &ExportRequest,
+    ) -> Result<Exported> {
+        let text = write(kind, sheet);
         let path = match &request.file {
             Some(path) => self.home.folder.join(path),
-            None => self.usual_place(session, kind, label)?,
+            None => self.usual_place(sheet, kind)?,
         };
         let before = papers::read(&path)?;
         let bad = |line, reason: String| Error::ForeignFile { path: path.clone(), line, reason };
@@ -111,15 +115,28 @@ impl Engine {
             Document::SessionCheckpoint | Document::CheckpointMd => text.into_bytes(),
         };
         if before.as_ref() == Some(&bytes) {
-            return Ok(Exported { path, is_changed: false });
+            return Ok(Exported { path, is_changed: false, kept: None });
         }
         let mut known = Papers::open(&self.home);
-        if kind == Document::SessionCheckpoint && !request.force {
-            known.check_untouched(&path, before.as_deref())?;
+        let is_whole = matches!(kind, Document::SessionCheckpoint | Document::CheckpointMd);
+        let is_others = is_whole && !known.is_untouched(&path, before.as_deref());
+        if is_others && !request.force && !self.says_nothing_new(sheet, kind, existing) {
+            return Err(Error::ChangedByOthers { path });
         }
+        // What somebody else wrote is never gone, whatever it says.
+        let kept = if is_others { Some(papers::keep(&path)?) } else { None };
         papers::write(&path, &bytes)?;
         known.remember(&path, &bytes)?;
-        Ok(Exported { path, is_changed: true })
+        Ok(Exported { path, is_changed: true, kept })
+    }
+
+    /// Is everything that a document says on record?
+    fn says_nothing_new(&self, sheet: &Sheet, kind: Document, bytes: &[u8]) -> bool {
+        let parsed = parse(kind, Path::new(""), bytes);
+        parsed.is_ok_and(|it| {
+            let known = self.as_shown(&sheet.work);
+            kind == Document::SessionCheckpoint && import::changes(&known, it.items).is_empty()
+        })
     }
 
     /// Writes the documents that are to be kept up to date with every checkpoint. The checkpoint does not
@@ -132,10 +149,19 @@ impl Engine {
     ) {
         let wanted = self.config.exports.clone();
         let is_wanted = |kind: &Document| wanted.iter().any(|name| name == kind.as_str());
-        for kind in Document::ALL.into_iter().filter(is_wanted).filter(|kind| is_due(*kind)) {
-            let request =
-                ExportRequest { label: label.map(str::to_owned), ..ExportRequest::default() };
-            if let Err(error) = self.export(session, kind, &request) {
+        let kinds = Document::ALL.into_iter().filter(is_wanted).filter(|kind| is_due(*kind));
+        let kinds: Vec<Document> = kinds.collect();
+        if kinds.is_empty() {
+            return;
+        }
+        let sheet = self.sheet(session, label);
+        for kind in kinds {
+            let request = ExportRequest::default();
+            let written = match &sheet {
+                Ok(sheet) => self.export_sheet(sheet, kind, &request).map(|_| ()),
+                Err(error) => Err(Error::NotWritten { why: crate::error::in_one_line(error) }),
+            };
+            if let Err(error) = written {
                 let why = crate::error::in_one_line(&error);
                 let line = format!("{} was not written: {why}", kind.as_str());
                 let _the_checkpoint_counts = self.note(session.id, Level::Warning, &line);
@@ -152,28 +178,18 @@ impl Engine {
         }
         let sheet = self.sheet(session, None)?;
         let folder = self.home.workspace.join("docs/archive");
+        if papers::is_behind_link(&self.home.workspace, &folder.join("it")) {
+            return Err(Error::NoDocument { path: folder });
+        }
         fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
-        let name = |number: u32| match number {
-            1 => format!("SESSION-CHECKPOINT-{}-{}.md", sheet.date, sheet.label),
-            more => format!("SESSION-CHECKPOINT-{}-{}-{more}.md", sheet.date, sheet.label),
-        };
-        let target = (1..).map(|number| folder.join(name(number))).find(|it| !it.exists());
-        let target = target.unwrap_or_default();
-        // Linking fails where something is, and renaming would not.
-        fs::hard_link(&path, &target).map_err(Error::io(&target))?;
-        fs::remove_file(&path).map_err(Error::io(&path))?;
-        Ok(Some(target))
+        let name = format!("SESSION-CHECKPOINT-{}-{}.md", sheet.date, sheet.label);
+        papers::put_away(&path, &papers::free(&folder.join(name))).map(Some)
     }
 
     /// Where a document goes when nobody says otherwise.
-    fn usual_place(
-        &self,
-        session: &Session,
-        kind: Document,
-        label: Option<&str>,
-    ) -> Result<PathBuf> {
+    fn usual_place(&self, sheet: &Sheet, kind: Document) -> Result<PathBuf> {
         let workspace = &self.home.workspace;
-        Ok(match kind {
+        let path = match kind {
             Document::SessionCheckpoint => workspace.join(SESSION_CHECKPOINT),
             Document::Handoff => {
                 let own = workspace.join(".agents/HANDOFF.md");
@@ -185,10 +201,13 @@ impl Engine {
                     Ok(folder) if self.has_memory() => folder,
                     _ => workspace.clone(),
                 };
-                let name = checkpoint_md::file_name(&self.sheet(session, label)?);
-                folder.join("checkpoints").join(name)
+                papers::free(&folder.join("checkpoints").join(checkpoint_md::file_name(sheet)))
             }
-        })
+        };
+        match papers::is_behind_link(workspace, &path) {
+            true => Err(Error::NoDocument { path }),
+            false => Ok(path),
+        }
     }
 
     /// Has Claude Code been at work here?
@@ -210,7 +229,7 @@ impl Engine {
     }
 
     fn sheet(&self, session: &Session, label: Option<&str>) -> Result<Sheet> {
-        let work = self.journal.work(session.id)?;
+        let work = self.journal.whole_work(session.id)?;
         let git = self.git_now();
         let branch = git.as_ref().and_then(|git| git.branch.clone());
         let now = self.clock.now();
@@ -273,18 +292,11 @@ impl Engine {
     }
 
     /// Takes in what a document says, all of it or nothing.
-    pub fn import(
-        &mut self,
-        session: &Session,
-        parsed: &Parsed,
-        (path, bytes): (&Path, &[u8]),
-    ) -> Result<Said> {
-        let known = self.as_shown(&self.journal.work(session.id)?);
+    pub fn import(&mut self, session: &Session, parsed: &Parsed) -> Result<Said> {
+        let known = self.as_shown(&self.journal.whole_work(session.id)?);
         let events = import::changes(&known, parsed.items.clone());
         let items = events.iter().flat_map(Item::all_of).collect();
-        let said = self.say(session, items, &Saying::default())?;
-        Papers::open(&self.home).remember(path, bytes)?;
-        Ok(said)
+        self.say(session, items, &Saying::default())
     }
 
     /// What a checkpoint is to be called: what was asked for, in kebab-case, else what the work suggests.
@@ -308,6 +320,15 @@ impl Engine {
         let mut document = serde_json::to_value(work).unwrap_or_default();
         self.redactor().redact_json(&mut document);
         serde_json::from_value(document).unwrap_or_else(|_| work.clone())
+    }
+}
+
+fn write(kind: Document, sheet: &Sheet) -> String {
+    match kind {
+        Document::Handoff => handoff::write(sheet),
+        Document::SessionCheckpoint => session_checkpoint::write(sheet),
+        Document::Memory => bivouac_core::export::memory::section(sheet),
+        Document::CheckpointMd => checkpoint_md::write(sheet),
     }
 }
 

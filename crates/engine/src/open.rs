@@ -63,6 +63,11 @@ impl Engine {
         };
         let redactor = engine.redactor().clone();
         engine.journal.set_redactor(redactor);
+        // Tables that are missing are for a reconciliation to bring back.
+        if need == Need::Write && engine.journal.is_unindexed().unwrap_or(false) {
+            engine.know_all_secrets();
+            engine.journal.reindex()?;
+        }
         Ok(engine)
     }
 

@@ -28,15 +28,10 @@ impl Papers {
         Self { file, known: known.unwrap_or_default() }
     }
 
-    /// Refuses where a file is not as it was left.
-    pub(crate) fn check_untouched(&self, path: &Path, now: Option<&[u8]>) -> Result<()> {
+    /// Is a file as it was left, or not there?
+    pub(crate) fn is_untouched(&self, path: &Path, now: Option<&[u8]>) -> bool {
         let known = self.known.get(&*path.to_string_lossy());
-        match now.map(fingerprint) {
-            Some(found) if known != Some(&found) => {
-                Err(Error::ChangedByOthers { path: path.to_owned() })
-            }
-            _ => Ok(()),
-        }
+        now.map(fingerprint).is_none_or(|found| known == Some(&found))
     }
 
     pub(crate) fn remember(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
@@ -45,8 +40,39 @@ impl Papers {
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(Error::io(folder))?;
         }
-        fs::write(&self.file, to_json(&self.known)).map_err(Error::io(&self.file))
+        write(&self.file, &to_json(&self.known))
     }
+}
+
+/// The first name like this that nobody has: `a.md`, `a-2.md`, `a-3.md`.
+pub(crate) fn free(path: &Path) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let end = path.extension().map(|end| format!(".{}", end.to_string_lossy())).unwrap_or_default();
+    let others = (2..10_000).map(|number| path.with_file_name(format!("{stem}-{number}{end}")));
+    let mut all = std::iter::once(path.to_owned()).chain(others);
+    all.find(|it| it.symlink_metadata().is_err()).unwrap_or_else(|| path.to_owned())
+}
+
+/// Keeps a file beside its place, which becomes free.
+pub(crate) fn keep(path: &Path) -> Result<PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    put_away(path, &free(&path.with_file_name(format!("{name}.kept"))))
+}
+
+/// Moves a file to where nothing is. Linking fails where something is, and renaming would not.
+pub(crate) fn put_away(path: &Path, target: &Path) -> Result<PathBuf> {
+    fs::hard_link(path, target).map_err(Error::io(target))?;
+    fs::remove_file(path).map_err(Error::io(path))?;
+    Ok(target.to_owned())
+}
+
+/// Does the way to a place in a folder lead through a link?
+pub(crate) fn is_behind_link(folder: &Path, path: &Path) -> bool {
+    let Ok(inside) = path.strip_prefix(folder) else {
+        return false;
+    };
+    let steps = inside.ancestors().skip(1).filter(|step| !step.as_os_str().is_empty());
+    steps.map(|step| folder.join(step)).any(|it| it.is_symlink())
 }
 
 /// The contents of a file; none if there is none. A link is refused: what is behind it is not ours to write.

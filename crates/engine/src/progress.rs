@@ -5,7 +5,7 @@ use bivouac_core::checkpoint::Trigger;
 use bivouac_core::id::EventId;
 use bivouac_core::session::Session;
 use bivouac_core::work::{Author, Entry, Item, Noun, TaskStatus, Thing, Work};
-use bivouac_journal::append::NewEvent;
+use bivouac_journal::append::{NewEvent, Terms};
 
 use crate::save::{SaveRequest, Saved};
 use crate::session::SessionDraft;
@@ -16,8 +16,7 @@ use crate::{Engine, Error, Kind, Result};
 pub struct Saying {
     /// A word that makes saying it twice do nothing the second time.
     pub key: Option<String>,
-    /// The number the session's last event must have.
-    pub expected: Option<i64>,
+    pub terms: Terms,
 }
 
 /// What was recorded.
@@ -61,7 +60,9 @@ impl Engine {
         let due = due(&items);
         let stamp = |(place, item): (usize, Item)| NewEvent {
             id: match &how.key {
-                Some(key) => EventId::of_key(session.id, key, place),
+                Some(key) => {
+                    EventId::of_key(session.id, &format!("{} {key}", item.noun().as_str()), place)
+                }
                 None => EventId::new(self.clock.new_id()),
             },
             session_id: session.id,
@@ -69,7 +70,7 @@ impl Engine {
         };
         let before = self.journal.session_sequence(session.id)?;
         let events = items.into_iter().enumerate().map(stamp).collect();
-        let recorded = self.journal.append_once(self.clock.now(), events, how.expected)?;
+        let recorded = self.journal.append_once(self.clock.now(), events, &how.terms)?;
         let items = recorded.iter().flat_map(Item::all_of);
         let things = items.map(|item| self.now(session, item)).collect::<Result<_>>()?;
         let sequence = self.journal.session_sequence(session.id)?;
@@ -141,12 +142,4 @@ pub fn find<'w, T: Thing>(list: &'w [Entry<T>], noun: Noun, word: &str) -> Resul
         }
     }
     Err(Error::NotFound { kind: Kind::Thing(noun), word: word.to_owned() })
-}
-
-/// Refuses an id that is taken.
-pub fn check_free<T: Thing>(list: &[Entry<T>], noun: Noun, key: Option<&str>) -> Result<()> {
-    match key.filter(|key| list.iter().any(|it| it.key() == *key)) {
-        Some(key) => Err(Error::ThingThere { noun, key: key.to_owned() }),
-        None => Ok(()),
-    }
 }

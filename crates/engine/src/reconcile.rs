@@ -56,6 +56,8 @@ impl Engine {
         engine.mend_index(&scan, &mut report)?;
         report.rebuilt = engine.journal.reconcile()?;
         engine.adopt(&scan, &mut report)?;
+        engine.know_all_secrets();
+        engine.journal.reindex()?;
         report.rebuilt.n_events = engine.journal.n_events()?;
         engine.tell_losses(&scan, &mut report)?;
         if report.index_rebuilt || !report.lost.is_empty() {

@@ -82,6 +82,11 @@ impl Engine {
         Ok(self.journal.events_after(session.id, sequence)?)
     }
 
+    /// A session's last events, oldest first.
+    pub fn last_events(&self, session: &Session, most: u32) -> Result<Vec<StoredEvent>> {
+        Ok(self.journal.last_events(session.id, most)?)
+    }
+
     /// Finds events by their words. Each comes with its session's handle.
     pub fn search(&self, text: &str, filter: &SearchFilter) -> Result<Vec<(Hit, String)>> {
         let mut found = Vec::new();

@@ -56,6 +56,10 @@ impl Engine {
         };
         paths.retain(|path| path.extension().is_some_and(|it| it == "hook"));
         paths.sort();
+        // What waits may come from any workspace.
+        if !paths.is_empty() {
+            self.know_all_secrets();
+        }
         for path in paths {
             match read(&path) {
                 Some(spooled) => {

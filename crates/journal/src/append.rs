@@ -18,6 +18,15 @@ pub struct NewEvent {
     pub event: Event,
 }
 
+/// Under which circumstances something is to be recorded.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms {
+    /// The number the session's last event must have.
+    pub expected: Option<i64>,
+    /// Must what it speaks of be new?
+    pub is_new: bool,
+}
+
 /// A durable pack, with the objects in it and the blocks they are in.
 #[derive(Clone, Debug)]
 pub struct PackRow {
@@ -51,13 +60,13 @@ impl Journal {
         Ok(recorded)
     }
 
-    /// Records what someone says about the work. An event that is there already is not recorded again; with
-    /// an `expected` number, nothing is unless the session's last event has it.
+    /// Records what someone says about the work, on their terms. An event that is there already is not
+    /// recorded again.
     pub fn append_once(
         &mut self,
         now: Timestamp,
         events: Vec<NewEvent>,
-        expected: Option<i64>,
+        terms: &Terms,
     ) -> Result<Vec<Event>> {
         let redactor = self.redactor.clone();
         let transaction =
@@ -68,13 +77,16 @@ impl Journal {
                 recorded.push(known);
                 continue;
             }
-            if let (Some(expected), true) = (expected, recorded.is_empty()) {
+            if let (Some(expected), true) = (terms.expected, recorded.is_empty()) {
                 let (found, _) = head(&transaction, new.session_id)?;
                 if found != expected {
                     return Err(Error::Moved { expected, found });
                 }
             }
             progress::settle_key(&transaction, new.session_id, &mut new.event)?;
+            if terms.is_new {
+                progress::check_free(&transaction, new.session_id, &new.event)?;
+            }
             recorded.push(append_one(&transaction, now, new, &redactor)?);
         }
         transaction.commit()?;

@@ -1,7 +1,7 @@
 //! What can go wrong with the journal.
 
 use bivouac_core::event::BadEvent;
-use bivouac_core::text::Name;
+use bivouac_core::text::{Name, printable};
 use rusqlite::ErrorCode;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -24,6 +24,8 @@ pub enum Error {
     UnsafeSqlite { found: &'static str },
     #[error("the name `{name}` is already taken in this session")]
     NameTaken { name: Name },
+    #[error("there is already a {noun} `{}`", printable(key))]
+    KeyTaken { noun: &'static str, key: String },
     #[error("the session's last event is number {found}, and {expected} was expected")]
     Moved { expected: i64, found: i64 },
     #[error("event {sequence} does not match its hash")]
@@ -58,6 +60,7 @@ impl Error {
                 Some("install the newer version of biv; until then the store can only be read")
             }
             Self::UnsafeSqlite { .. } => Some("build biv with the bundled SQLite"),
+            Self::KeyTaken { .. } => Some("choose another id, or change the one that is there"),
             Self::Moved { .. } => Some("look at what happened since, then say it again"),
             Self::NameTaken { .. } => Some("choose another name, or leave it out"),
             Self::Sqlite(cause) if is_missing_table(cause) => {

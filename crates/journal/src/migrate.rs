@@ -36,6 +36,8 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<Option<i64>> {
     for stored in read::all(&transaction)? {
         projection::apply(&transaction, &stored, &Redactor::default())?;
     }
+    // Whoever opens the store knows which values are secrets, and fills this.
+    transaction.execute("DELETE FROM search", [])?;
     transaction.pragma_update(None, "user_version", known_version())?;
     transaction.commit()?;
     Ok(None)

@@ -7,9 +7,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::projection::Writer;
 use crate::stored::{COLUMNS, StoredEvent};
-use crate::{Journal, Result};
+use crate::{Error, Journal, Result};
 
-/// So many things of one noun are ever asked for at once, the newest of them.
+/// Of things that are past, so many of one noun are asked for at once, the newest of them.
 const MOST: u32 = 1_000;
 
 /// A thing whose key nobody chose gets the next free number.
@@ -30,6 +30,19 @@ pub(crate) fn settle_key(
         .query_row([session.to_string().as_str(), noun.as_str()], |row| row.get(0))
         .optional()?;
     set_key(noun.numbered_key(last.unwrap_or(0) as u64 + 1));
+    Ok(())
+}
+
+/// Refuses a key that something else has.
+pub(crate) fn check_free(connection: &Connection, session: SessionId, event: &Event) -> Result<()> {
+    let sql = "SELECT 1 FROM progress WHERE session_id = ? AND noun = ? AND key = ?";
+    let mut statement = connection.prepare_cached(sql)?;
+    for item in Item::all_of(event) {
+        let (noun, key) = (item.noun(), item.key());
+        if statement.exists([session.to_string().as_str(), noun.as_str(), key])? {
+            return Err(Error::KeyTaken { noun: noun.as_str(), key: key.to_owned() });
+        }
+    }
     Ok(())
 }
 
@@ -62,13 +75,14 @@ fn put(connection: &Connection, stored: &StoredEvent, item: Item) -> Result<Opti
     let Some((item, data)) = item.onto(before.as_deref(), stored.recorded_at) else {
         return Ok(None);
     };
-    let sql = "INSERT INTO progress (session_id, noun, key, data, sequence) VALUES (?, ?, ?, ?, ?)
-               ON CONFLICT (session_id, noun, key) DO UPDATE SET data = excluded.data";
+    let sql = "INSERT INTO progress (session_id, noun, key, data, is_past, sequence) VALUES (?, ?, ?, ?, ?, ?)
+               ON CONFLICT (session_id, noun, key) DO UPDATE SET data = excluded.data, is_past = excluded.is_past";
     connection.prepare_cached(sql)?.execute(params![
         session,
         noun.as_str(),
         key,
         data,
+        item.is_past(),
         stored.sequence
     ])?;
     if let (None, Some(number)) = (before, noun.number_in(&key)) {
@@ -92,21 +106,33 @@ impl Journal {
     /// All progress of a session.
     pub fn work(&self, session: SessionId) -> Result<Work> {
         let mut work = Work::default();
-        Noun::ALL.iter().try_for_each(|noun| self.add_things(&mut work, session, *noun))?;
+        Noun::ALL.iter().try_for_each(|noun| self.add_things(&mut work, session, *noun, MOST))?;
+        Ok(work)
+    }
+
+    /// The same, however much is past.
+    pub fn whole_work(&self, session: SessionId) -> Result<Work> {
+        let mut work = Work::default();
+        let all = u32::MAX;
+        Noun::ALL.iter().try_for_each(|noun| self.add_things(&mut work, session, *noun, all))?;
         Ok(work)
     }
 
     /// The things of one noun, and nothing else.
     pub fn things(&self, session: SessionId, noun: Noun) -> Result<Work> {
         let mut work = Work::default();
-        self.add_things(&mut work, session, noun)?;
+        self.add_things(&mut work, session, noun, u32::MAX)?;
         Ok(work)
     }
 
-    fn add_things(&self, work: &mut Work, session: SessionId, noun: Noun) -> Result<()> {
-        let sql = "SELECT data FROM (SELECT data, sequence, key FROM progress WHERE session_id = ? AND noun = ?
-                                     ORDER BY sequence DESC, key DESC LIMIT ?) ORDER BY sequence, key";
-        let rows = self.rows(sql, params![session.to_string(), noun.as_str(), MOST], |row| {
+    fn add_things(&self, work: &mut Work, session: SessionId, noun: Noun, most: u32) -> Result<()> {
+        let sql = "SELECT data FROM (
+                       SELECT data, sequence, key FROM progress WHERE session_id = ?1 AND noun = ?2 AND is_past = 0
+                       UNION ALL SELECT data, sequence, key FROM (
+                           SELECT data, sequence, key FROM progress WHERE session_id = ?1 AND noun = ?2 AND is_past = 1
+                           ORDER BY sequence DESC, key DESC LIMIT ?3))
+                   ORDER BY sequence, key";
+        let rows = self.rows(sql, params![session.to_string(), noun.as_str(), most], |row| {
             Ok(row.get::<_, String>(0)?)
         })?;
         rows.iter().for_each(|data| work.add_stored(noun, data));

@@ -91,6 +91,22 @@ impl Journal {
         Ok(self.rows(&sql, [workspace_value(workspace)], read_session)?.pop())
     }
 
+    /// The workspaces that were worked in last, the newest first.
+    pub fn newest_workspaces(&self, most: u32) -> Result<Vec<WorkspacePath>> {
+        let sql =
+            "SELECT workspace FROM sessions GROUP BY workspace ORDER BY max(sequence) DESC LIMIT ?";
+        self.rows(sql, [most], |row| read_workspace(row, 0))
+    }
+
+    /// A workspace's open sessions that were worked on last, the newest first.
+    pub fn open_sessions(&self, workspace: &WorkspacePath, most: u32) -> Result<Vec<Session>> {
+        let sql = format!(
+            "SELECT {SESSION_COLUMNS} FROM sessions WHERE workspace = ? AND status IN ('active', 'paused')
+             ORDER BY sequence DESC LIMIT ?"
+        );
+        self.rows(&sql, (workspace_value(workspace), most), read_session)
+    }
+
     /// Checkpoints, oldest first.
     pub fn checkpoints(&self, filter: &CheckpointFilter) -> Result<Vec<KeptCheckpoint>> {
         let mut wheres = Where::default();

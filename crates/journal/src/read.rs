@@ -22,6 +22,17 @@ impl Journal {
         self.rows(&sql, rusqlite::params![session.to_string(), sequence], StoredEvent::read)
     }
 
+    /// A session's last events, oldest first.
+    pub fn last_events(&self, session: SessionId, most: u32) -> Result<Vec<StoredEvent>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM events WHERE session_id = ? ORDER BY session_sequence DESC LIMIT ?"
+        );
+        let params = rusqlite::params![session.to_string(), most];
+        let mut events = self.rows(&sql, params, StoredEvent::read)?;
+        events.reverse();
+        Ok(events)
+    }
+
     /// From now until the answer is dropped, every question is answered as of this moment.
     pub fn freeze(&self) -> Result<Frozen<'_>> {
         let transaction = self.connection.unchecked_transaction()?;

@@ -7,11 +7,11 @@ use bivouac_core::redact::Redactor;
 use bivouac_core::time::Timestamp;
 use bivouac_core::work::searchable;
 use rusqlite::types::Value;
-use rusqlite::{Connection, params, params_from_iter};
+use rusqlite::{Connection, TransactionBehavior, params, params_from_iter};
 
 use crate::projection::workspace_value;
 use crate::stored::{StoredEvent, parse};
-use crate::{Journal, Result};
+use crate::{Journal, Result, read};
 
 /// Where to look, and how much to answer.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +57,29 @@ pub(crate) fn index(
 }
 
 impl Journal {
+    /// Is there nothing to be found, although something happened? An upgrade leaves that to who knows the
+    /// secrets.
+    pub fn is_unindexed(&self) -> Result<bool> {
+        let sql =
+            "SELECT NOT EXISTS (SELECT 1 FROM search_docsize) AND EXISTS (SELECT 1 FROM events)";
+        Ok(self.connection.query_row(sql, [], |row| row.get(0))?)
+    }
+
+    /// Makes the index anew, with what is known to be secret by now.
+    pub fn reindex(&mut self) -> Result<()> {
+        let redactor = self.redactor.clone();
+        let transaction =
+            self.writable()?.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute("DELETE FROM search", [])?;
+        for stored in read::all(&transaction)? {
+            if let Ok(event) = stored.event() {
+                index(&transaction, &stored, &event, &redactor)?;
+            }
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+
     /// Events that hold all the words, the best first.
     pub fn search(&self, text: &str, filter: &SearchFilter) -> Result<Vec<Hit>> {
         let words = phrases(text);

@@ -204,6 +204,11 @@ impl TestEnv {
         command
     }
 
+    /// The next command runs at this minute of the story.
+    pub fn set_minute(&self, minute: u32) {
+        self.minutes.set(minute);
+    }
+
     /// Runs SQL against the store, behind the back of whoever it belongs to.
     pub fn sql(&self, sql: &str) -> Result<(), String> {
         let connection = rusqlite::Connection::open(self.store().join("sessions.db")).unwrap();

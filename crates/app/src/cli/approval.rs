@@ -2,7 +2,7 @@
 
 use bivouac_core::text::Note;
 use bivouac_core::time::Timestamp;
-use bivouac_core::work::{Approval, Item, Noun};
+use bivouac_core::work::{Approval, Item, Noun, key_in};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
 use clap::{Args, Subcommand};
@@ -31,7 +31,7 @@ pub struct RequestArgs {
     /// The question
     question: Note,
     /// What to call it by; the next number if left out
-    #[arg(long)]
+    #[arg(long, value_parser = key_in)]
     id: Option<String>,
     /// Where it was posted, such as slack
     #[arg(long)]
@@ -88,7 +88,7 @@ impl ApprovalCommand {
                     posted_at: Some(posted_at),
                     ..Approval::default()
                 };
-                args.saying.say(Item::Approval(Box::new(approval)), engine, ui)
+                args.saying.add(Item::Approval(Box::new(approval)), engine, ui)
             }
             Self::Resolve(args) => args.saying.say_of(Noun::Approval, engine, ui, |work| {
                 let approval = Approval {

@@ -1,6 +1,6 @@
 //! `biv artifact`: documents and pull requests the work is about.
 
-use bivouac_core::work::{Artifact, Item, Noun};
+use bivouac_core::work::{Artifact, Item, Noun, key_in};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
 use clap::{Args, Subcommand};
@@ -26,6 +26,7 @@ pub struct AddArgs {
     /// What it is: design, plan, pr or any other word
     kind: String,
     /// A path in the workspace, or an address
+    #[arg(value_parser = key_in)]
     place: String,
     #[command(flatten)]
     saying: Saying,

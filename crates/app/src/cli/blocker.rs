@@ -1,7 +1,7 @@
 //! `biv blocker`: what stands in the way.
 
 use bivouac_core::text::Note;
-use bivouac_core::work::{Blocker, Item, Noun};
+use bivouac_core::work::{Blocker, Item, Noun, key_in};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
 use clap::{Args, Subcommand};
@@ -27,7 +27,7 @@ pub struct AddArgs {
     /// What stands in the way
     what: Note,
     /// What to call it by; the next number if left out
-    #[arg(long)]
+    #[arg(long, value_parser = key_in)]
     id: Option<String>,
     /// What would unblock it
     #[arg(long, value_name = "TEXT")]
@@ -68,7 +68,7 @@ impl BlockerCommand {
                     reference: args.reference.clone(),
                     ..Blocker::default()
                 };
-                args.saying.say(Item::Blocker(Box::new(blocker)), engine, ui)
+                args.saying.add(Item::Blocker(Box::new(blocker)), engine, ui)
             }
             Self::Resolve(args) => args.saying.say_of(Noun::Blocker, engine, ui, |work| {
                 let blocker = Blocker {

@@ -1,7 +1,7 @@
 //! `biv decision`: what was decided, and why.
 
 use bivouac_core::text::Note;
-use bivouac_core::work::{Decision, Item, Noun};
+use bivouac_core::work::{Decision, Item, Noun, key_in};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
 use clap::{Args, Subcommand};
@@ -25,7 +25,7 @@ pub struct AddArgs {
     /// What was decided
     title: Note,
     /// What to call it by; the next number if left out
-    #[arg(long)]
+    #[arg(long, value_parser = key_in)]
     id: Option<String>,
     /// Why
     #[arg(long, value_name = "TEXT")]
@@ -57,6 +57,6 @@ impl DecisionCommand {
             rejected: some(&args.rejected),
             ..Decision::default()
         };
-        args.saying.say(Item::Decision(Box::new(decision)), engine, ui)
+        args.saying.add(Item::Decision(Box::new(decision)), engine, ui)
     }
 }

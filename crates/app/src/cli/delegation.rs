@@ -2,7 +2,7 @@
 
 use bivouac_core::text::Note;
 use bivouac_core::time::Age;
-use bivouac_core::work::{Delegation, Item, Noun, TaskStatus};
+use bivouac_core::work::{Delegation, Item, Noun, TaskStatus, key_in};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
 use clap::{Args, Subcommand};
@@ -28,7 +28,7 @@ pub struct StartArgs {
     /// Who does it
     agent: String,
     /// What to call it by; the next number if left out
-    #[arg(long)]
+    #[arg(long, value_parser = key_in)]
     id: Option<String>,
     /// The issue it is about
     #[arg(long)]
@@ -87,7 +87,7 @@ impl DelegationCommand {
                     is_review: args.review.then_some(true),
                     ..Delegation::default()
                 };
-                args.saying.say(Item::Delegation(Box::new(delegation)), engine, ui)
+                args.saying.add(Item::Delegation(Box::new(delegation)), engine, ui)
             }
             Self::Finish(args) => args.saying.say_of(Noun::Delegation, engine, ui, |work| {
                 let delegation = Delegation {

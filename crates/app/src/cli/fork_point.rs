@@ -1,7 +1,7 @@
 //! `biv fork-point`: several ways forward, and the one that was taken.
 
 use bivouac_core::text::Note;
-use bivouac_core::work::{ForkOption, ForkPoint, Item, Noun, slug};
+use bivouac_core::work::{ForkOption, ForkPoint, Item, Noun, key_in, slug};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
 use clap::{Args, Subcommand};
@@ -27,7 +27,7 @@ pub struct OpenArgs {
     /// What it is about
     title: Note,
     /// What to call it by; made of the title if left out
-    #[arg(long)]
+    #[arg(long, value_parser = key_in)]
     id: Option<String>,
     /// A way forward, as `A: what it is`; what follows is about it, up to the next one
     #[arg(long = "option", value_name = "LETTER: TITLE", required = true)]
@@ -88,7 +88,7 @@ fn open(args: &OpenArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error
         needed_from: args.needed_from.clone(),
         ..ForkPoint::default()
     };
-    args.saying.say(Item::ForkPoint(Box::new(fork_point)), engine, ui)
+    args.saying.add(Item::ForkPoint(Box::new(fork_point)), engine, ui)
 }
 
 /// What is said behind an option is about that option, so the order of the words counts.

@@ -1,7 +1,7 @@
 //! `biv gate`: checks the work has to pass.
 
 use bivouac_core::text::Note;
-use bivouac_core::work::{Gate, Item, Noun, Verdict};
+use bivouac_core::work::{Gate, Item, Noun, Verdict, key_in};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
 use clap::{Args, Subcommand};
@@ -25,6 +25,7 @@ pub enum GateCommand {
 #[derive(Debug, Args)]
 pub struct RanArgs {
     /// Its name, such as tdd-compliance
+    #[arg(value_parser = key_in)]
     gate: String,
     /// What it found; can be given several times
     #[arg(long = "finding", value_name = "TEXT")]

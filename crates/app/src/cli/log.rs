@@ -37,7 +37,10 @@ const BEAT: Duration = Duration::from_millis(200);
 pub fn run(args: &LogArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
     let session = engine.session(args.session.as_deref())?;
     let is_wanted = |it: &StoredEvent| args.kind.as_ref().is_none_or(|kind| *kind == it.kind);
-    let mut events = engine.events_after(&session, 0)?;
+    let mut events = match (args.last, &args.kind) {
+        (Some(most), None) => engine.last_events(&session, most)?,
+        _ => engine.events_after(&session, 0)?,
+    };
     let mut last = events.last().map_or(0, |it| it.session_sequence);
     events.retain(is_wanted);
     let first = args.last.map_or(0, |most| events.len().saturating_sub(most as usize));

@@ -260,6 +260,7 @@ impl Command {
 
 fn open(wishes: &Wishes, need: Need, ui: &mut Ui) -> Result<Engine, Error> {
     let mut engine = Engine::open(wishes, need, ui.progress())?;
+    engine.know_all_secrets();
     ui.redact_with(engine.redactor().clone());
     say_notices(&mut engine, ui);
     Ok(engine)

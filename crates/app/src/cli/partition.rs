@@ -1,6 +1,6 @@
 //! `biv partition`: which agent works on which paths.
 
-use bivouac_core::work::{Item, Noun, Partition};
+use bivouac_core::work::{Item, Noun, Partition, key_in};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
 use clap::{Args, Subcommand};
@@ -22,6 +22,7 @@ pub enum PartitionCommand {
 #[derive(Debug, Args)]
 pub struct SetArgs {
     /// Who works on them
+    #[arg(value_parser = key_in)]
     agent: String,
     /// The paths; none take them all away again
     paths: Vec<String>,

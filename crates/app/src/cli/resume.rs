@@ -71,11 +71,17 @@ pub fn run(args: &ResumeArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
     if !args.force {
         engine.check_alone(&session)?;
     }
+    let mut from = from.transpose()?;
+    // The files that are wanted back are those of now only if nobody wants others.
+    if args.workspace && from.is_none() {
+        from = engine.last_checkpoint(&session)?;
+    }
     // What the agent wrote after it was last saved belongs to the session, however it ended.
-    if args.checkpoint_id.is_none() && session.workspace == engine.home.workspace_path() {
+    let is_here = session.workspace == engine.home.workspace_path();
+    if args.checkpoint_id.is_none() && is_here && !args.print {
         engine.save(Some(&id), SaveRequest::new(Trigger::Detach))?;
     }
-    let plan = engine.plan_resume(&session, from.transpose()?, mode)?;
+    let plan = engine.plan_resume(&session, from, mode)?;
     if !args.print {
         check_agent(plan.agent, plan.mode)?;
     }

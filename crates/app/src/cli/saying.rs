@@ -5,6 +5,7 @@ use bivouac_core::work::{Item, Noun, Thing, Work, details, standing, told};
 use bivouac_engine::Engine;
 use bivouac_engine::progress;
 use bivouac_engine::save::Saved;
+use bivouac_journal::append::Terms;
 use serde_json::{Value, json};
 
 use crate::cli::{Error, complete};
@@ -38,15 +39,17 @@ pub struct Listing {
 }
 
 impl Saying {
-    /// Does saying it again do no harm?
-    pub fn is_repeatable(&self) -> bool {
-        self.idempotency_key.is_some()
-    }
-
-    /// Puts on record what is said about a thing that needs no looking up.
+    /// Puts on record what is said about a thing, whether it is known or not.
     pub fn say(&self, item: Item, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
         let session = engine.session_for_work(self.session.as_deref())?;
-        self.record(&session, item, engine, ui)
+        self.record(&session, (item, Terms::default()), engine, ui)
+    }
+
+    /// Puts on record a thing that nobody spoke of before.
+    pub fn add(&self, item: Item, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
+        let session = engine.session_for_work(self.session.as_deref())?;
+        let terms = Terms { is_new: true, ..Terms::default() };
+        self.record(&session, (item, terms), engine, ui)
     }
 
     /// Puts on record what `item` makes of the things of a noun as they are.
@@ -59,19 +62,19 @@ impl Saying {
     ) -> Result<Exit, Error> {
         let session = engine.session_for_work(self.session.as_deref())?;
         let item = item(&engine.things(&session, noun)?)?;
-        self.record(&session, item, engine, ui)
+        self.record(&session, (item, Terms::default()), engine, ui)
     }
 
     fn record(
         &self,
         session: &Session,
-        item: Item,
+        (item, terms): (Item, Terms),
         engine: &mut Engine,
         ui: &mut Ui,
     ) -> Result<Exit, Error> {
         let how = progress::Saying {
             key: self.idempotency_key.clone(),
-            expected: self.expected_sequence,
+            terms: Terms { expected: self.expected_sequence, ..terms },
         };
         let said = engine.say(session, vec![item], &how)?;
         for thing in &said.things {

@@ -2,7 +2,7 @@
 
 use bivouac_core::text::Note;
 use bivouac_core::time::Age;
-use bivouac_core::work::{Check, Item, Noun, Output, Step, TaskStatus};
+use bivouac_core::work::{Check, Item, Noun, Output, Step, TaskStatus, key_in};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
 use clap::{Args, Subcommand};
@@ -30,7 +30,7 @@ pub struct StartArgs {
     /// What it does, or the number of one that is tried again
     step: String,
     /// Its number; the next one if left out
-    #[arg(long)]
+    #[arg(long, value_parser = key_in)]
     id: Option<String>,
     /// Who does it
     #[arg(long)]

@@ -1,10 +1,9 @@
 //! `biv task`: pieces of work.
 
 use bivouac_core::text::Note;
-use bivouac_core::work::{Item, Noun, Task, TaskStatus};
+use bivouac_core::work::{Item, Noun, Task, TaskStatus, key_in};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
-use bivouac_engine::progress::check_free;
 use clap::{Args, Subcommand};
 
 use crate::cli::Error;
@@ -38,7 +37,7 @@ pub struct AddArgs {
     /// What is to be done
     title: Note,
     /// What to call it by; the next number if left out
-    #[arg(long)]
+    #[arg(long, value_parser = key_in)]
     id: Option<String>,
     /// How far it is, in anybody's words
     #[arg(long)]
@@ -134,17 +133,12 @@ impl TaskCommand {
 }
 
 fn add(args: &AddArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
-    args.saying.say_of(Noun::Task, engine, ui, |work| {
-        if !args.saying.is_repeatable() {
-            check_free(&work.tasks, Noun::Task, args.id.as_deref())?;
-        }
-        let task = Task {
-            subject: Some(args.title.clone()),
-            status: Some(args.status.unwrap_or_default()),
-            ..args.facts.task(args.id.clone().unwrap_or_default())
-        };
-        Ok(Item::Task(Box::new(task)))
-    })
+    let task = Task {
+        subject: Some(args.title.clone()),
+        status: Some(args.status.unwrap_or_default()),
+        ..args.facts.task(args.id.clone().unwrap_or_default())
+    };
+    args.saying.add(Item::Task(Box::new(task)), engine, ui)
 }
 
 fn change(

@@ -1,6 +1,6 @@
 //! `biv worktree`: branches that are worked on in folders of their own.
 
-use bivouac_core::work::{Item, Noun, Worktree, WorktreeStatus};
+use bivouac_core::work::{Item, Noun, Worktree, WorktreeStatus, key_in};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
 use clap::{Args, Subcommand};
@@ -22,6 +22,7 @@ pub enum WorktreeCommand {
 #[derive(Debug, Args)]
 pub struct SetArgs {
     /// The branch
+    #[arg(value_parser = key_in)]
     branch: String,
     /// active, merged or removed
     #[arg(long, default_value = "active")]

@@ -48,7 +48,7 @@ fn a_handoff_keeps_every_byte_that_is_not_its_own() {
     assert_snapshot!(env.run("export handoff"), @"
     exit 1
     error: `[root]/project/HANDOFF.md`, line 1: the block does not end
-    hint: nothing was changed; mend the file, or name another with `--file`
+    hint: nothing was changed; mend the file, or use another
     ");
     assert_eq!(env.read("HANDOFF.md"), "<!-- biv:begin -->\nno end\n");
 }
@@ -72,16 +72,55 @@ fn a_session_checkpoint_is_not_written_over_what_somebody_changed() {
     assert_snapshot!(env.run("export session-checkpoint"), @"
     exit 1
     error: `[root]/project/docs/SESSION-CHECKPOINT.md` was changed since it was written
-    hint: `biv import session-checkpoint` takes the changes in; `--force` overwrites them
+    hint: `biv import` takes in what it says; `--force` keeps it under another name; `--file` writes elsewhere
     ");
     assert_eq!(env.read(file), edited);
     assert_snapshot!(env.run("export session-checkpoint --force"), @"
     Wrote [root]/project/docs/SESSION-CHECKPOINT.md
-    note: saved cp-20260121-002 first
+    note: what somebody else wrote there is in [root]/project/docs/SESSION-CHECKPOINT.md.kept
     ");
-    // What was overwritten can be had again.
-    env.run("checkpoint rollback latest docs --yes");
-    assert_eq!(env.read(file), edited);
+    assert_eq!(env.read("docs/SESSION-CHECKPOINT.md.kept"), edited);
+}
+
+#[test]
+fn what_an_import_did_not_understand_is_kept() {
+    let env = at_work();
+    env.run("export session-checkpoint");
+    let file = "docs/SESSION-CHECKPOINT.md";
+    let edited =
+        env.read(file).replace("## Current Phase", "Ask Bob about it.\n\n## Current Phase");
+    env.write(file, &edited);
+    env.run("import session-checkpoint docs/SESSION-CHECKPOINT.md");
+    env.run("export session-checkpoint");
+    assert!(!env.read(file).contains("Bob"));
+    assert_eq!(env.read("docs/SESSION-CHECKPOINT.md.kept"), edited);
+}
+
+#[test]
+fn a_file_of_somebody_elses_is_no_place_for_a_document() {
+    let env = at_work();
+    env.write("notes.md", "precious\n");
+    for kind in ["checkpoint-md", "session-checkpoint"] {
+        let refused = env.run(&format!("export {kind} --file notes.md"));
+        assert!(refused.starts_with("exit 1\nerror: `"), "{refused}");
+        assert_eq!(env.read("notes.md"), "precious\n");
+    }
+    // The same moment twice is two files.
+    env.set_minute(59);
+    let first = env.run("export checkpoint-md --label foo");
+    env.set_minute(59);
+    let second = env.run("export checkpoint-md --label foo");
+    assert!(first.ends_with("-foo.md") && second.ends_with("-foo-2.md"), "{first} {second}");
+}
+
+#[test]
+fn a_folder_that_leads_elsewhere_is_not_followed() {
+    let env = at_work();
+    std::fs::create_dir(env.root().join("elsewhere")).unwrap();
+    env.link("docs", "../elsewhere");
+    let refused = env.run("export session-checkpoint");
+    assert!(refused.contains("leads through a link"), "{refused}");
+    assert_eq!(std::fs::read_dir(env.root().join("elsewhere")).unwrap().count(), 0);
 }
 
 #[test]
@@ -129,7 +168,7 @@ fn a_link_is_never_written_through() {
     env.link("HANDOFF.md", "elsewhere.md");
     assert_snapshot!(env.run("export handoff"), @"
     exit 1
-    error: `[root]/project/HANDOFF.md` is a link, a folder or far too large, so it is left alone
+    error: `[root]/project/HANDOFF.md` is or leads through a link, is a folder or far too large, so it is left alone
     hint: name another file with `--file`
     ");
     assert_eq!(env.read("elsewhere.md"), "mine\n");

@@ -95,7 +95,7 @@ fn what_was_left_out_is_not_taken_for_deleted() {
     Imported cp-20260121-001 as cp-20260121-001 of session task-00000001: 2 files
     Go on with `biv resume task-00000001`
     Bring its files with `biv checkpoint rollback cp-20260121-001`
-    note: it was written to be shared: secrets in it were blotted out
+    note: it was written to be shared: without `.env` files, and with secrets blotted out of all but the files
     ");
     other.biv(&["checkpoint", "rollback", "latest", "--session", "shared", "--yes"]).ok();
     assert_eq!((other.read(".env"), other.read("a")), ("KEY=own\n".into(), "1".into()));

@@ -25,7 +25,10 @@ fn a_file_that_was_edited_by_hand_becomes_events() {
     assert_eq!(env.json("task list")[0]["by"], "import");
     assert_snapshot!(env.run("import session-checkpoint docs/SESSION-CHECKPOINT.md"), @"Nothing in it is new.");
     // Now it may be written again.
-    assert_snapshot!(env.run("export session-checkpoint"), @"Wrote [root]/project/docs/SESSION-CHECKPOINT.md");
+    assert_snapshot!(env.run("export session-checkpoint"), @"
+    Wrote [root]/project/docs/SESSION-CHECKPOINT.md
+    note: what somebody else wrote there is in [root]/project/docs/SESSION-CHECKPOINT.md.kept
+    ");
 }
 
 #[test]
@@ -52,25 +55,25 @@ fn a_file_that_makes_no_sense_is_refused_whole() {
     assert_snapshot!(env.run("import session-checkpoint a.md"), @"
     exit 1
     error: `a.md`, line 1: the title `# Session Checkpoint` is missing
-    hint: nothing was changed; mend the file, or name another with `--file`
+    hint: nothing was changed; mend the file, or use another
     ");
     let row = "| Task | Linear | Agent | Status | Files |\n|---|---|---|---|---|\n| one | | | perhaps | |\n";
     env.write("b.md", format!("# Session Checkpoint\n\n## Completed Work\n\n{row}"));
     assert_snapshot!(env.run("import session-checkpoint b.md"), @"
     exit 1
     error: `b.md`, line 7: `perhaps` is no status
-    hint: nothing was changed; mend the file, or name another with `--file`
+    hint: nothing was changed; mend the file, or use another
     ");
     env.write("c.md", b"# Session Checkpoint\n\n\xff\xfe\n");
     assert_snapshot!(env.run("import session-checkpoint c.md"), @"
     exit 1
     error: `c.md`, line 3: it is not UTF-8
-    hint: nothing was changed; mend the file, or name another with `--file`
+    hint: nothing was changed; mend the file, or use another
     ");
     assert_snapshot!(env.run("import handoff a.md"), @"
     exit 1
     error: `a.md`, line 1: no heading begins with `session handoff` or `handoff`
-    hint: nothing was changed; mend the file, or name another with `--file`
+    hint: nothing was changed; mend the file, or use another
     ");
     assert_snapshot!(env.run("import checkpoint-md missing.md"), @"
     exit 1

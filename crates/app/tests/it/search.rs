@@ -78,3 +78,43 @@ fn a_rebuilt_store_finds_the_same() {
     env.run("reconcile");
     assert_eq!(env.json("search walrus"), before);
 }
+
+#[test]
+fn the_secrets_of_another_workspace_stay_there() {
+    let env = env();
+    env.write(".env", "INTERNAL_PIN=q7Lm2x9Tz4Rk\n");
+    env.write("apps/api/.env", "DB_PASSWORD=\"sunshine river\"\n");
+    env.run("note \"the pin is q7Lm2x9Tz4Rk, the password is sunshine river\"");
+    let session = env.json("session show")["handle"].as_str().unwrap().to_owned();
+    let other = env.root().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let check = || {
+        for words in
+            [vec!["log", &session], vec!["search", "pin"], vec!["rehydrate", &session, "--json"]]
+        {
+            let run = env.biv_in(&other, &words).ok();
+            assert!(!run.stdout.contains("q7Lm2"), "{words:?}: {}", run.stdout);
+            assert!(!run.stdout.contains("sunshine"), "{words:?}: {}", run.stdout);
+        }
+        let indexed = env.sql_text("SELECT group_concat(words) FROM search");
+        assert!(!indexed.contains("q7Lm2") && !indexed.contains("sunshine"), "{indexed}");
+    };
+    check();
+    env.biv_in(&other, &["reconcile"]).ok();
+    check();
+    // A store of the version before has no index yet.
+    env.sql("DROP TABLE search; DROP TABLE progress; DROP INDEX events_said; DROP INDEX events_of_progress; PRAGMA user_version = 2").unwrap();
+    env.biv_in(&other, &["note", "after the upgrade"]).ok();
+    check();
+    assert_eq!(env.json("search pin").as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_token_behind_a_dash_is_a_token() {
+    let env = env();
+    let token = format!("ghp_{}", "Zk3Qw9Xv7Tb5Nm1Lp8Rj2Hd6Fs4Gy0Uc1aBe");
+    let said = env.run(&format!("note {token}"));
+    assert!(said.contains("n1-[redacted]"), "{said}");
+    env.run(&format!("note {token}-leak"));
+    assert!(!env.run("session log").contains("Zk3Qw9"), "{}", env.run("session log"));
+}

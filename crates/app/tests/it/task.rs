@@ -59,7 +59,7 @@ fn what_is_not_there_or_not_clear_is_an_error() {
     assert_snapshot!(env.run("task add again --id 001"), @"
     exit 1
     error: there is already a task `001`
-    hint: `biv task list` shows it; choose another id
+    hint: choose another id, or change the one that is there
     ");
     assert_snapshot!(env.run("task update 001 --status maybe"), @"
     exit 2
@@ -134,4 +134,38 @@ fn a_completed_task_is_worth_a_checkpoint() {
     let shown = env.json(&format!("checkpoint show {handle}"));
     assert_eq!(shown["trigger"], "TASK");
     assert_eq!(shown["progress"]["tasks"][0]["status"], "completed");
+}
+
+#[test]
+fn an_old_task_is_found_however_many_came_after_it() {
+    let env = env();
+    env.run("task add \"the oldest open task\"");
+    let rows: String = (0..1_100).map(|n| format!("| task {n} | | | Done | |\n")).collect();
+    let table = "| Task | Linear | Agent | Status | Files |\n|---|---|---|---|---|\n";
+    env.write("many.md", format!("# Session Checkpoint\n\n## Completed Work\n\n{table}{rows}"));
+    env.run("import session-checkpoint many.md");
+    assert_eq!(env.json("task list --open").as_array().unwrap().len(), 1);
+    assert!(env.run("rehydrate").contains("001 the oldest open task:"));
+    assert!(env.run("task add impostor --id 001").contains("there is already a task `001`"));
+    assert!(env.run("task start 001").contains("task.started (001-the oldest open task)"));
+    // Read again, the file says nothing new.
+    assert_eq!(env.run("import session-checkpoint many.md"), "Nothing in it is new.");
+}
+
+#[test]
+fn an_id_is_given_once_even_to_those_who_ask_together() {
+    let env = env();
+    env.run("session new");
+    let askers: Vec<_> =
+        (0..8).map(|n| env.start(&["task", "add", &format!("t{n}"), "--id", "x"])).collect();
+    let runs: Vec<_> = askers.into_iter().map(|it| env.finish(it)).collect();
+    assert_eq!(runs.iter().filter(|run| run.code == 0).count(), 1);
+    assert!(env.run("task add y --id \"a\nb\"").contains("an id is one line"));
+}
+
+#[test]
+fn one_key_for_two_nouns_is_two_facts() {
+    let env = env();
+    env.run("task add one --idempotency-key k1");
+    assert!(env.run("blocker add two --idempotency-key k1").contains("blocker.added (b1-two)"));
 }

@@ -34,6 +34,9 @@ pub fn next_action(work: &Work, said: &[Said]) -> String {
     if let Some(blocker) = work.open_blockers().next() {
         return format!("Resolve blocker {}.", name_of(&blocker.item));
     }
+    if let Some(task) = work.open_tasks().next() {
+        return format!("Find out what task {} waits for.", name_of::<Task>(task));
+    }
     match said.is_empty() {
         true => "Ask what is to be done next.".to_owned(),
         false => "Go on with the last request on record.".to_owned(),
@@ -44,8 +47,11 @@ pub fn next_action(work: &Work, said: &[Said]) -> String {
 fn is_ready(task: &Task, work: &Work) -> bool {
     let tasks = &work.tasks;
     let is_done = |word: &String| {
-        let found = tasks.iter().find(|it| it.key() == word || it.issue.as_ref() == Some(word));
-        found.is_none_or(|it| it.is_over())
+        let is_meant = |it: &Task| {
+            let names = [Some(it.key().to_owned()), it.issue.clone(), it.title()];
+            names.into_iter().flatten().any(|name| name.eq_ignore_ascii_case(word))
+        };
+        tasks.iter().find(|it| is_meant(it)).is_some_and(|it| it.is_over())
     };
     task.status() == TaskStatus::Pending && task.depends_on.iter().flatten().all(is_done)
 }

@@ -233,7 +233,7 @@ impl Writer<'_> {
             let needs =
                 it.needs.as_ref().map(|it| self.line(it.as_str(), self.room.line_tokens / 2));
             let needs = needs.map(|needs| format!(" (needs: {needs})")).unwrap_or_default();
-            format!("{} {what}{needs}", it.blocker)
+            format!("{} {what}{needs}", self.line(&it.blocker, 12))
         });
         self.must(lines, open.len(), "blocker")
     }
@@ -246,7 +246,7 @@ impl Writer<'_> {
             let question = self.note(it.question.as_ref(), self.room.line_tokens);
             let places = [&it.provider, &it.channel].into_iter().flatten();
             let place: Vec<String> = places.map(|word| self.line(word, 10)).collect();
-            format!("{} {question} ({})", it.approval, place.join(" "))
+            format!("{} {question} ({})", self.line(&it.approval, 12), place.join(" "))
         });
         let lines: Vec<String> = asked.chain(pending).collect();
         let n_all = lines.len();
@@ -259,7 +259,7 @@ impl Writer<'_> {
             let cached = self.note(it.cached.as_ref(), 60);
             let words = [self.note(it.title.as_ref(), 20), error, cached];
             let words: Vec<String> = words.into_iter().filter(|it| !it.is_empty()).collect();
-            format!("{} {}: {}", it.step, it.status(), words.join(" — "))
+            format!("{} {}: {}", self.line(&it.step, 12), it.status(), words.join(" — "))
         });
         self.ranked(worth::STEPS, lines)
     }
@@ -268,8 +268,9 @@ impl Writer<'_> {
         let open: Vec<_> = self.facts.work.fork_points.iter().filter(|it| !it.is_over()).collect();
         let lines = open.iter().map(|it| {
             let options = it.options.iter().flatten();
-            let options: Vec<String> =
-                options.map(|it| format!("{}: {}", it.letter, self.line(&it.title, 10))).collect();
+            let options: Vec<String> = options
+                .map(|it| format!("{}: {}", self.line(&it.letter, 6), self.line(&it.title, 10)))
+                .collect();
             let title = self.note(it.title.as_ref(), self.room.line_tokens / 2);
             format!("{title} ({})", self.line(&options.join("; "), self.room.line_tokens))
         });

@@ -18,13 +18,22 @@ pub(super) struct Known {
 
 impl Known {
     /// `None` if no value is worth looking for.
-    pub(super) fn of(values: impl IntoIterator<Item = String>) -> Option<Self> {
+    pub(super) fn of(
+        values: impl IntoIterator<Item = String>,
+        secrets: impl IntoIterator<Item = String>,
+    ) -> Option<Self> {
         let mut forms = BTreeSet::new();
         for value in values {
             let value = value.trim();
             let inner = super::shapes::password_in_url(value).unwrap_or_default();
             for value in [value, inner].into_iter().filter(|value| is_taken(value)) {
                 forms.extend(forms_of(value));
+            }
+        }
+        for secret in secrets {
+            let secret = secret.trim();
+            if is_long(secret) && !is_path(secret) {
+                forms.extend(forms_of(secret));
             }
         }
         if forms.is_empty() {
@@ -45,10 +54,12 @@ impl Known {
 /// Whether a value is long and odd enough that finding it means something.
 fn is_taken(value: &str) -> bool {
     let has_credentials = super::shapes::password_in_url(value).is_some();
-    value.len() >= LEAST
-        && !value.contains(BLOT)
-        && !BLOT.contains(value)
+    is_long(value)
         && (has_credentials || !is_plain(value) && !is_path(value) && !value.contains("://"))
+}
+
+fn is_long(value: &str) -> bool {
+    value.len() >= LEAST && !value.contains(BLOT) && !BLOT.contains(value)
 }
 
 /// Words and numbers with the usual signs between them: `us-east-1`, `localhost:5432`, `12.5`.

@@ -40,7 +40,15 @@ impl Redactor {
     /// One that also finds these values, however they are written. Values that are too short or too
     /// plain are passed over: they would blot ordinary text.
     pub fn knowing(values: impl IntoIterator<Item = String>) -> Self {
-        Self { known: Known::of(values) }
+        Self::knowing_surely(values, [])
+    }
+
+    /// The same, with values that are called a secret: these may be plain.
+    pub fn knowing_surely(
+        values: impl IntoIterator<Item = String>,
+        secrets: impl IntoIterator<Item = String>,
+    ) -> Self {
+        Self { known: Known::of(values, secrets) }
     }
 
     /// The same text without secrets.
@@ -80,6 +88,11 @@ impl Redactor {
                         blot_field(field);
                     }
                     self.redact_json(field);
+                }
+                // A key that is a secret itself is rare, and as bad.
+                if fields.keys().any(|key| self.redact(key) != *key) {
+                    let own = std::mem::take(fields);
+                    fields.extend(own.into_iter().map(|(key, field)| (self.redact(&key), field)));
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}

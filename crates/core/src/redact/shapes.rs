@@ -139,7 +139,8 @@ impl Body {
             &rest[..rest.bytes().position(|byte| !is_in(byte)).unwrap_or(rest.len())]
         };
         match self {
-            Word(_) | Alnum(_) | Hex(_) | Telegram => run(is_word),
+            Word(_) | Hex(_) | Telegram => run(is_word),
+            Alnum(_) => run(|byte| byte.is_ascii_alphanumeric()),
             Upper(_) => run(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit()),
             Value(_) => run(is_value).trim_end_matches('.'),
             Dotted(_) | Parts(_) => run(is_dotted).trim_end_matches('.'),
@@ -148,8 +149,9 @@ impl Body {
 
     fn fits(self, found: &str) -> bool {
         match self {
-            Word(least) | Dotted(least) | Value(least) => found.len() >= least && is_varied(found),
-            Alnum(least) => found.len() >= least && is_varied(found) && !found.contains(['_', '-']),
+            Word(least) | Alnum(least) | Dotted(least) | Value(least) => {
+                found.len() >= least && is_varied(found)
+            }
             Upper(least) => found.len() >= least,
             Hex(exactly) => found.split_at_checked(exactly).is_some_and(|(hex, after)| {
                 let is_hex = hex.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -164,7 +166,7 @@ impl Body {
     }
 }
 
-/// Whether a word can start here: not inside another one, but after an escape or a colour.
+/// Whether a token can start here: not inside a word, but after an escape, a colour or a dash.
 fn is_start(text: &str, at: usize) -> bool {
     let before = &text.as_bytes()[at.saturating_sub(12)..at];
     if text[at..].starts_with(":AA") {
@@ -179,7 +181,7 @@ fn is_start(text: &str, at: usize) -> bool {
             let code = rest.iter().rposition(|byte| !matches!(byte, b'0'..=b'9' | b';'));
             code.is_some_and(|at| rest[at] == b'[')
         }
-        [.., byte] => !is_word(*byte),
+        [.., byte] => !byte.is_ascii_alphanumeric(),
     }
 }
 

@@ -19,6 +19,7 @@ pub use status::{TaskStatus, Verdict};
 pub use told::{Difference, details, differences, progress, searchable, standing, told};
 
 use crate::event::Event;
+use crate::text::printable;
 use crate::time::Timestamp;
 
 /// One of the things progress is made of.
@@ -30,6 +31,10 @@ pub trait Thing: Clone + Default + PartialEq + Serialize + DeserializeOwned {
     /// Is there nothing left to do about it?
     fn is_over(&self) -> bool {
         false
+    }
+    /// May it be left out where there are very many?
+    fn is_past(&self) -> bool {
+        self.is_over()
     }
     /// What people call it, beside its key.
     fn title(&self) -> Option<String> {
@@ -119,6 +124,13 @@ macro_rules! nouns {
             pub fn title(&self) -> Option<String> {
                 match self {
                     $(Self::$noun(item) => item.title(),)+
+                }
+            }
+
+            /// May it be left out where there are very many?
+            pub fn is_past(&self) -> bool {
+                match self {
+                    $(Self::$noun(item) => item.is_past(),)+
                 }
             }
 
@@ -264,11 +276,24 @@ impl Noun {
 
     /// The number in a key that looks like one we gave out.
     pub fn number_in(self, key: &str) -> Option<u64> {
+        const MOST: u64 = 1_000_000_000;
         let digits = key.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
-        let number = digits.parse().ok()?;
+        let number = digits.parse().ok().filter(|number| *number < MOST)?;
         let ours = self.numbered_key(number);
         (ours == key || ours.trim_start_matches('0') == key).then_some(number)
     }
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an id is one line of at most 120 letters without control characters")]
+pub struct BadKey;
+
+/// What something can be called by.
+pub fn key_in(text: &str) -> Result<String, BadKey> {
+    const MAX_CHARS: usize = 120;
+    let text = text.trim();
+    let is_good = !text.is_empty() && text.chars().count() <= MAX_CHARS && printable(text) == text;
+    is_good.then(|| text.to_owned()).ok_or(BadKey)
 }
 
 /// `20000`, `20K`, `~20k` or `1.5M` as a number.

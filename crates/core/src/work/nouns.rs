@@ -286,6 +286,9 @@ thing! {
     Remark[note] {
         text: Note,
     }
+    fn is_past(&self) -> bool {
+        true
+    }
     fn title(&self) -> Option<String> {
         self.text.as_ref().map(Note::headline)
     }
@@ -297,12 +300,18 @@ thing! {
         subject: Note,
         branch: String,
     }
+    fn is_past(&self) -> bool {
+        true
+    }
 }
 
 thing! {
     /// A command that runs tests, and how it ended last.
     TestRun[command] {
         verdict: Verdict,
+    }
+    fn is_past(&self) -> bool {
+        true
     }
 }
 

@@ -70,6 +70,13 @@ impl TaskStatus {
             .split(|letter: char| !letter.is_alphanumeric())
             .filter(|it| !it.is_empty())
             .collect();
+        // What is not done yet is still to be done.
+        if let Some(("not" | "never", rest)) =
+            words.split_first().map(|(first, rest)| (*first, rest))
+        {
+            let is_known = rest.iter().any(|word| Self::from_plain_word(word).is_some());
+            return is_known.then_some(Self::Pending);
+        }
         let pairs = words.windows(2).map(|pair| pair.concat());
         let first_pair = pairs.into_iter().next();
         let candidates = first_pair.iter().map(String::as_str).chain(words.iter().copied());
@@ -197,6 +204,8 @@ mod tests {
             check(text, Some(TaskStatus::Failed));
         }
         check("not started", Some(TaskStatus::Pending));
+        check("not done", Some(TaskStatus::Pending));
+        check("not sure", None);
         check("on hold", Some(TaskStatus::Blocked));
         check("won't do", None);
         check("", None);

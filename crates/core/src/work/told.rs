@@ -6,7 +6,7 @@ use super::nouns::{Gate, Step, Task};
 use super::status::TaskStatus;
 use super::{Entry, Item, Thing, Work};
 use crate::event::Event;
-use crate::text::{Note, count};
+use crate::text::{Note, count, printable};
 
 /// `2 tasks completed, 1 in-progress, 3 pending`, and what else there is.
 pub fn progress(tasks: &[Entry<Task>]) -> String {
@@ -25,6 +25,10 @@ pub fn progress(tasks: &[Entry<Task>]) -> String {
 
 /// What happened to a thing, as one line: `task.completed (001-email-sender)`.
 pub fn told(item: &Item) -> String {
+    printable(&happening(item))
+}
+
+fn happening(item: &Item) -> String {
     let name = match (item.key(), item.title()) {
         ("", Some(title)) => title,
         (key, Some(title)) => format!("{key}-{title}"),

@@ -105,11 +105,13 @@ CREATE TABLE progress (
     key        TEXT    NOT NULL,
     -- The thing as it is now.
     data       TEXT    NOT NULL,
+    -- May it be left out where there are very many?
+    is_past    INTEGER NOT NULL,
     -- The event that first spoke of it.
     sequence   INTEGER NOT NULL,
     PRIMARY KEY (session_id, noun, key)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX progress_in_order ON progress (session_id, noun, sequence);
+CREATE INDEX progress_in_order ON progress (session_id, noun, is_past, sequence);
 
 -- The highest number in the keys of a noun, so that none is given out twice.
 CREATE TABLE key_numbers (

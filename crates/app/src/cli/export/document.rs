@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use bivouac_core::checkpoint::Trigger;
 use bivouac_engine::Engine;
 use bivouac_engine::export::{Document, ExportRequest};
-use bivouac_engine::save::{SaveRequest, Saved};
 use serde_json::json;
 
 use crate::cli::{Error, complete};
@@ -29,7 +27,7 @@ pub struct DocumentArgs {
 pub struct SessionCheckpointArgs {
     #[command(flatten)]
     document: DocumentArgs,
-    /// Overwrite what somebody changed in it since, after a checkpoint of it was saved
+    /// Even if somebody changed it since; what they wrote is kept beside it
     #[arg(long)]
     force: bool,
     /// Put the file away instead: the feature is complete
@@ -54,13 +52,6 @@ pub fn run_session_checkpoint(
     if args.archive {
         return archive(&args.document, engine, ui);
     }
-    if args.force {
-        let saved =
-            engine.save(args.document.session.as_deref(), SaveRequest::new(Trigger::Safety))?;
-        if let Saved::Taken(report) = saved {
-            ui.note(format_args!("saved {} first", report.checkpoint.handle));
-        }
-    }
     let request = ExportRequest { force: args.force, ..ExportRequest::default() };
     write(&args.document, Document::SessionCheckpoint, &request, engine, ui)
 }
@@ -83,11 +74,16 @@ fn write(
         ExportRequest { label: args.label.clone(), file: args.file.clone(), ..request.clone() };
     let exported = engine.export(&session, kind, &request)?;
     let path = exported.path.display();
+    if let Some(kept) = &exported.kept {
+        ui.note(format_args!("what somebody else wrote there is in {}", kept.display()));
+    }
     match exported.is_changed {
         true => ui.say(format_args!("Wrote {path}"))?,
         false => ui.say(format_args!("Nothing changed in {path}"))?,
     }
-    ui.data(&json!({ "path": exported.path, "changed": exported.is_changed }))?;
+    ui.data(
+        &json!({ "path": exported.path, "changed": exported.is_changed, "kept": exported.kept }),
+    )?;
     Ok(Exit::Done)
 }
 

@@ -43,7 +43,7 @@ pub fn run(args: &BundleArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
     ui.say(format_args!("Go on with `biv resume {session}`"))?;
     ui.say(format_args!("Bring its files with `biv checkpoint rollback {handle}`"))?;
     if report.care == Care::Redacted {
-        ui.note("it was written to be shared: secrets in it were blotted out");
+        ui.note("it was written to be shared: without `.env` files, and with secrets blotted out of all but the files");
     }
     ui.data(&json!({
         "session": contract::Session::from(&report.session),

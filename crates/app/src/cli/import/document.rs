@@ -33,7 +33,7 @@ pub fn run(
         .map_err(|source| Error::BadFile { path: args.file.clone(), source })?;
     let parsed = parse(kind, &args.file, &bytes)?;
     let session = engine.session_for_work(args.session.as_deref())?;
-    let said = engine.import(&session, &parsed, (&path, &bytes))?;
+    let said = engine.import(&session, &parsed)?;
     for thing in &said.things {
         ui.say(format_args!("Recorded {}", told(thing)))?;
     }
@@ -56,9 +56,12 @@ fn read(named: &Path, path: &Path) -> std::io::Result<Vec<u8>> {
     const MAX_BYTES: u64 = 4 << 20;
     let mut bytes = Vec::new();
     if named == Path::new("-") {
-        std::io::stdin().lock().take(MAX_BYTES).read_to_end(&mut bytes)?;
+        std::io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     } else {
-        std::fs::File::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
+        std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     }
-    Ok(bytes)
+    match bytes.len() as u64 > MAX_BYTES {
+        true => Err(std::io::Error::other("it is larger than 4 MB")),
+        false => Ok(bytes),
+    }
 }
