@@ -301,6 +301,15 @@ fn write_row(f: &mut fmt::Formatter<'_>, row: &[Cell], widths: &[usize]) -> fmt:
     Ok(())
 }
 
+/// A word as a shell reads it back.
+pub fn quote(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:@%+,".contains(letter);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 /// The looks of things people copy or look for.
 pub mod looks {
     use owo_colors::Style;

@@ -76,8 +76,13 @@ pub fn step_to_replay<'w>(
             found.ok_or_else(|| BadReplay::NoStep(key.to_owned()))
         }
         None => {
-            let failed = in_order(work).into_iter().find(|it| it.status() == TaskStatus::Failed);
-            failed.ok_or(BadReplay::NothingFailed)
+            // A retry that never told how it ended did not end well.
+            let is_due = |it: &&Entry<Step>| match it.status() {
+                TaskStatus::Failed => true,
+                TaskStatus::InProgress => it.attempt.is_some_and(|attempt| attempt > 1),
+                _ => false,
+            };
+            in_order(work).into_iter().find(is_due).ok_or(BadReplay::NothingFailed)
         }
     }
 }
@@ -135,7 +140,7 @@ fn prompt(before: &[&Entry<Step>], step: &Step, attempt: u32) -> String {
         parts.push(format!("{CACHED}{}", cached.concat()));
     }
     let title = step.title.as_ref().map_or_else(|| format!("step {}", step.step), Note::headline);
-    match &step.error {
+    match step.error() {
         Some(error) => {
             parts.push(format!("Step {} failed with: {}", step.step, error.as_str().trim()));
             parts.push(format!(

@@ -112,6 +112,22 @@ impl fmt::Display for Note {
     }
 }
 
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadWords {
+    #[error("some words are needed")]
+    Blank,
+    #[error(transparent)]
+    TooLong(#[from] BadNote),
+}
+
+/// Words that say something.
+pub fn words_in(text: &str) -> Result<Note, BadWords> {
+    match text.trim() {
+        "" => Err(BadWords::Blank),
+        words => Ok(words.parse()?),
+    }
+}
+
 /// `1 file`, `2 files`.
 pub fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })

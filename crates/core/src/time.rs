@@ -66,16 +66,17 @@ impl FromStr for Age {
 
     fn from_str(text: &str) -> Result<Self, BadAge> {
         let bad = || BadAge(text.to_owned());
-        let unit = text.chars().last().ok_or_else(bad)?;
-        let seconds_per_unit = match unit {
-            's' => 1,
-            'm' => 60,
-            'h' => 3_600,
-            'd' => 86_400,
-            'w' => 604_800,
+        let end = text.find(|letter: char| !letter.is_ascii_digit()).ok_or_else(bad)?;
+        let (digits, unit) = text.split_at(end);
+        let seconds_per_unit = match unit.trim() {
+            "s" | "sec" | "second" | "seconds" => 1,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60,
+            "h" | "hour" | "hours" => 3_600,
+            "d" | "day" | "days" => 86_400,
+            "w" | "week" | "weeks" => 604_800,
             _ => return Err(bad()),
         };
-        let count: u64 = text[..text.len() - 1].parse().map_err(|_| bad())?;
+        let count: u64 = digits.parse().map_err(|_| bad())?;
         let seconds = count.checked_mul(seconds_per_unit).ok_or_else(bad)?;
         Ok(Self(Duration::from_secs(seconds)))
     }
@@ -115,7 +116,8 @@ mod tests {
         check("d", None);
         check("", None);
         check("-3d", None);
-        check("7 d", None);
+        check("8 min", Some(480));
+        check("7 years", None);
         check("99999999999999999999d", None);
         check("7é", None);
     }

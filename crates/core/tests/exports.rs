@@ -282,7 +282,7 @@ fn memory_is_changed_in_one_place_only() {
     check(b"# Notes\n\n", old, b"\n\n## Stable Notes\n- caf\xe9\n");
     check(b"", old, b"\n# Next");
     check(b"", b"## working state ##", b"");
-    check(b"windows\r\n", b"## Working State\r\n- **A**: b", b"\r\n\r\n## B\r\n");
+    check(b"windows\r\n", b"## Working State\r\n- **Task**: b", b"\r\n\r\n## B\r\n");
     check(b"```\n## Working State\n```\n", old, b"\n");
     check("\u{feff}".as_bytes(), old, b"");
 }

@@ -35,6 +35,16 @@ impl Clock {
         zone.to_datetime(moment.jiff())
     }
 
+    /// A moment as people write it, where they are: `2026-03-01 14:30`, or a day, or with its zone.
+    pub fn read(&self, text: &str) -> Option<Timestamp> {
+        if let Ok(moment) = text.parse() {
+            return Some(moment);
+        }
+        let civil: jiff::civil::DateTime = text.parse().ok()?;
+        let zone = self.zone.get_or_init(TimeZone::system);
+        Some(Timestamp::new(civil.to_zoned(zone.clone()).ok()?.timestamp()))
+    }
+
     /// A new id, which sorts by the time it was made.
     pub fn new_id(&self) -> Uuid {
         let now = self.now().jiff();

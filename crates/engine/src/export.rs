@@ -11,8 +11,9 @@ use bivouac_core::export::{
 };
 use bivouac_core::id::ObjectId;
 use bivouac_core::session::Session;
-use bivouac_core::text::{Name, count};
-use bivouac_core::work::{Item, Work};
+use bivouac_core::text::{Name, Note, count};
+use bivouac_core::time::Timestamp;
+use bivouac_core::work::{Approval, Author, Blocker, Item, Noun, Thing, Work};
 
 use crate::home::home_folder;
 use crate::papers::{self, Papers};
@@ -292,10 +293,22 @@ impl Engine {
     }
 
     /// Takes in what a document says, all of it or nothing.
-    pub fn import(&mut self, session: &Session, parsed: &Parsed) -> Result<Said> {
+    pub fn import(&mut self, session: &Session, kind: Document, parsed: &Parsed) -> Result<Said> {
         let known = self.as_shown(&self.journal.whole_work(session.id)?);
         let events = import::changes(&known, parsed.items.clone());
-        let items = events.iter().flat_map(Item::all_of).collect();
+        let mut items: Vec<Item> = events.iter().flat_map(Item::all_of).collect();
+        let written = parsed.updated.as_deref().and_then(|text| self.clock.read(text));
+        if let Some(written) = written {
+            // To the minute is all that it says.
+            let until = Timestamp::new(written.jiff() + MINUTE);
+            if kind == Document::SessionCheckpoint {
+                items.extend(removed(&known, parsed, until));
+            }
+            let is_older = known.changed_at().is_some_and(|last| last.since(written) >= MINUTE);
+            if is_older && !items.is_empty() {
+                self.notices.push("the file is older than what was on record".to_owned());
+            }
+        }
         self.say(session, items, &Saying::default())
     }
 
@@ -332,6 +345,33 @@ fn write(kind: Document, sheet: &Sheet) -> String {
     }
 }
 
+/// What was in a file when it was written and has been taken out of it since: a question whose row is gone was
+/// answered, and a blocker whose line is gone is out of the way. Only a file of ours can tell.
+fn removed(known: &Work, parsed: &Parsed, until: Timestamp) -> Vec<Item> {
+    let is_in_file =
+        |noun, key: &str| parsed.items.iter().any(|it| it.noun() == noun && it.key() == key);
+    let is_ours = known.tasks.iter().any(|it| is_in_file(Noun::Task, it.key()))
+        || known.decisions.iter().any(|it| is_in_file(Noun::Decision, it.key()));
+    if !is_ours {
+        return Vec::new();
+    }
+    let why = || Some(Note::cut("it was taken out of the file"));
+    let by = Some(Author::Import);
+    let questions = known.pending_approvals().filter(|it| it.created_at <= until);
+    let questions = questions.filter(|it| !is_in_file(Noun::Approval, it.key()));
+    let answered = questions.map(|it| {
+        let approval = it.approval.clone();
+        Item::Approval(Box::new(Approval { approval, answer: why(), by, ..Approval::default() }))
+    });
+    let blockers = known.open_blockers().filter(|it| it.created_at <= until);
+    let blockers = blockers.filter(|it| !is_in_file(Noun::Blocker, it.key()));
+    let resolved = blockers.map(|it| {
+        let blocker = it.blocker.clone();
+        Item::Blocker(Box::new(Blocker { blocker, resolution: why(), by, ..Blocker::default() }))
+    });
+    answered.chain(resolved).collect()
+}
+
 /// Reads a document that progress was written into.
 pub fn parse(kind: Document, path: &Path, bytes: &[u8]) -> Result<Parsed> {
     let bad = |line, reason: String| Error::ForeignFile { path: path.to_owned(), line, reason };
@@ -355,4 +395,5 @@ pub(crate) fn fingerprint(bytes: &[u8]) -> String {
     ObjectId::of(bytes).to_string()
 }
 
+const MINUTE: std::time::Duration = std::time::Duration::from_secs(60);
 const SESSION_CHECKPOINT: &str = "docs/SESSION-CHECKPOINT.md";

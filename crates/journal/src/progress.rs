@@ -2,7 +2,7 @@
 
 use bivouac_core::event::{Event, Level};
 use bivouac_core::id::SessionId;
-use bivouac_core::work::{Item, Noun, Work, key_of, told};
+use bivouac_core::work::{Item, Noun, Task, Work, key_of, told};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::projection::Writer;
@@ -18,10 +18,18 @@ pub(crate) fn settle_key(
     session: SessionId,
     event: &mut Event,
 ) -> Result<()> {
+    let same_listed = match event {
+        Event::TaskChanged(task) if task.task.is_empty() => listed_as(connection, session, task)?,
+        _ => None,
+    };
     let Some((noun, set_key)) = key_of(event) else {
         return Ok(());
     };
     if matches!(noun, Noun::Outline | Noun::Phase) {
+        return Ok(());
+    }
+    if let Some(key) = same_listed {
+        set_key(key);
         return Ok(());
     }
     let sql = "SELECT last FROM key_numbers WHERE session_id = ? AND noun = ?";
@@ -31,6 +39,21 @@ pub(crate) fn settle_key(
         .optional()?;
     set_key(noun.numbered_key(last.unwrap_or(0) as u64 + 1));
     Ok(())
+}
+
+/// The key of a task in an agent's list that has no id there: that of the one which says the same.
+fn listed_as(connection: &Connection, session: SessionId, task: &Task) -> Result<Option<String>> {
+    let Some(subject) = task.subject.as_ref().filter(|_| task.listed == Some(true)) else {
+        return Ok(None);
+    };
+    let sql = "SELECT key FROM progress WHERE session_id = ? AND noun = 'task'
+               AND json_extract(data, '$.listed') AND json_extract(data, '$.subject') = ?
+               ORDER BY sequence DESC LIMIT 1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement
+        .query_row([session.to_string().as_str(), subject.as_str()], |row| row.get(0))
+        .optional()?;
+    Ok(found)
 }
 
 /// Refuses a key that something else has.

@@ -1,7 +1,6 @@
 //! `biv approval`: questions that were put to a person.
 
-use bivouac_core::text::Note;
-use bivouac_core::time::Timestamp;
+use bivouac_core::text::{Note, words_in};
 use bivouac_core::work::{Approval, Item, Noun, key_in};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
@@ -29,6 +28,7 @@ pub enum ApprovalCommand {
 #[derive(Debug, Args)]
 pub struct RequestArgs {
     /// The question
+    #[arg(value_parser = words_in)]
     question: Note,
     /// What to call it by; the next number if left out
     #[arg(long, value_parser = key_in)]
@@ -42,9 +42,9 @@ pub struct RequestArgs {
     /// The thread there
     #[arg(long)]
     thread: Option<String>,
-    /// When; now if left out
+    /// When, such as `2026-03-01 14:30`; now if left out
     #[arg(long, value_name = "TIME")]
-    posted_at: Option<Timestamp>,
+    posted_at: Option<String>,
     #[command(flatten)]
     saying: Saying,
 }
@@ -78,7 +78,13 @@ impl ApprovalCommand {
     pub fn run(&self, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
         match self {
             Self::Request(args) => {
-                let posted_at = args.posted_at.unwrap_or_else(|| engine.clock.now());
+                let posted_at = match args.posted_at.as_deref() {
+                    Some(text) => engine
+                        .clock
+                        .read(text)
+                        .ok_or_else(|| Error::BadTime { text: text.to_owned() })?,
+                    None => engine.clock.now(),
+                };
                 let approval = Approval {
                     approval: args.id.clone().unwrap_or_default(),
                     question: Some(args.question.clone()),

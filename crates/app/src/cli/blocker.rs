@@ -1,6 +1,6 @@
 //! `biv blocker`: what stands in the way.
 
-use bivouac_core::text::Note;
+use bivouac_core::text::{Note, words_in};
 use bivouac_core::work::{Blocker, Item, Noun, key_in};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
@@ -25,6 +25,7 @@ pub enum BlockerCommand {
 #[derive(Debug, Args)]
 pub struct AddArgs {
     /// What stands in the way
+    #[arg(value_parser = words_in)]
     what: Note,
     /// What to call it by; the next number if left out
     #[arg(long, value_parser = key_in)]

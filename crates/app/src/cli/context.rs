@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::cli::Error;
 use crate::report::Exit;
-use crate::ui::Ui;
+use crate::ui::{Ui, quote};
 
 /// Show the issue and the project folder that the branch's name stands for
 ///
@@ -35,10 +35,10 @@ pub fn run(args: &ContextArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
 
 fn tell(found: &Context, ui: &mut Ui) -> Result<(), Error> {
     let issue = found.issue.as_deref().unwrap_or("none");
-    ui.say(format_args!("JIRA_ISSUE={issue}"))?;
-    ui.say(format_args!("BRANCH_NAME={}", found.branch_name))?;
-    ui.say(format_args!("BRANCH={}", found.branch))?;
-    ui.say(format_args!("PROJECT_DIR={}", found.project_dir))?;
+    ui.say(format_args!("JIRA_ISSUE={}", quote(issue)))?;
+    ui.say(format_args!("BRANCH_NAME={}", quote(&found.branch_name)))?;
+    ui.say(format_args!("BRANCH={}", quote(&found.branch)))?;
+    ui.say(format_args!("PROJECT_DIR={}", quote(&found.project_dir)))?;
     ui.data(&json!({
         "JIRA_ISSUE": found.issue,
         "BRANCH_NAME": found.branch_name,

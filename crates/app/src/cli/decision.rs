@@ -1,6 +1,6 @@
 //! `biv decision`: what was decided, and why.
 
-use bivouac_core::text::Note;
+use bivouac_core::text::{Note, words_in};
 use bivouac_core::work::{Decision, Item, Noun, key_in};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
@@ -23,6 +23,7 @@ pub enum DecisionCommand {
 #[derive(Debug, Args)]
 pub struct AddArgs {
     /// What was decided
+    #[arg(value_parser = words_in)]
     title: Note,
     /// What to call it by; the next number if left out
     #[arg(long, value_parser = key_in)]

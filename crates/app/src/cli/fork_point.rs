@@ -1,6 +1,6 @@
 //! `biv fork-point`: several ways forward, and the one that was taken.
 
-use bivouac_core::text::Note;
+use bivouac_core::text::{Note, words_in};
 use bivouac_core::work::{ForkOption, ForkPoint, Item, Noun, key_in, slug};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
@@ -25,6 +25,7 @@ pub enum ForkPointCommand {
 #[derive(Debug, Args)]
 pub struct OpenArgs {
     /// What it is about
+    #[arg(value_parser = words_in)]
     title: Note,
     /// What to call it by; made of the title if left out
     #[arg(long, value_parser = key_in)]
@@ -133,7 +134,8 @@ fn decide(args: &DecideArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, E
         let fork_point = ForkPoint {
             fork_point: key,
             chosen: Some(chosen.letter.clone()),
-            why: args.why.clone(),
+            // Why another one was chosen before says nothing about this one.
+            why: Some(args.why.clone().unwrap_or_else(|| Note::cut(""))),
             ..ForkPoint::default()
         };
         Ok(Item::ForkPoint(Box::new(fork_point)))

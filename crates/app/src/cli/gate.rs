@@ -56,7 +56,7 @@ impl GateCommand {
 
 fn ran(args: &RanArgs, verdict: Verdict, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
     let gate = Gate {
-        gate: args.gate.clone(),
+        gate: Gate::key_for(&args.gate, args.task.as_deref()),
         verdict: Some(verdict),
         // What an earlier run found is not what this one did.
         findings: Some(args.findings.clone()),

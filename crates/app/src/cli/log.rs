@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bivouac_core::event::Event;
 use bivouac_core::text::printable;
-use bivouac_core::work::searchable;
+use bivouac_core::work::{Work, is_progress, searchable};
 use bivouac_engine::Engine;
 use bivouac_journal::stored::StoredEvent;
 use owo_colors::OwoColorize;
@@ -48,41 +48,56 @@ pub fn run(args: &LogArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Err
     if !args.follow {
         ui.data(&events.iter().map(document).collect::<Vec<_>>())?;
     }
+    let work = engine.work(&session)?;
     for event in events {
-        tell(event, args, engine, ui)?;
+        tell(event, (args, &work), engine, ui)?;
     }
     if !args.follow {
         return Ok(Exit::Done);
     }
     loop {
         std::thread::sleep(BEAT);
-        for event in engine.events_after(&session, last)? {
-            last = event.session_sequence;
-            if is_wanted(&event) {
-                tell(&event, args, engine, ui)?;
-            }
+        let news = engine.events_after(&session, last)?;
+        let Some(newest) = news.last() else { continue };
+        last = newest.session_sequence;
+        let work = engine.work(&session)?;
+        for event in news.iter().filter(|it| is_wanted(it)) {
+            tell(event, (args, &work), engine, ui)?;
         }
     }
 }
 
-fn tell(event: &StoredEvent, args: &LogArgs, engine: &Engine, ui: &mut Ui) -> Result<(), Error> {
+fn tell(
+    event: &StoredEvent,
+    (args, work): (&LogArgs, &Work),
+    engine: &Engine,
+    ui: &mut Ui,
+) -> Result<(), Error> {
     if args.follow {
         ui.line(&document(event))?;
     }
     let at = engine.clock.local(event.recorded_at).strftime("%Y-%m-%d %H:%M:%S").to_string();
     let number = event.session_sequence;
-    let kind = event.kind.style(looks::handle());
-    ui.say(format_args!("{number:>5}  {at}  {kind}  {}", about(event)).to_string().trim_end())?;
+    let line = format!("{number:>5}  {at}  {}", about(event, work));
+    ui.say(line.trim_end())?;
     Ok(())
 }
 
-/// What it says, in a line.
-fn about(event: &StoredEvent) -> String {
-    let words = Event::parse(&event.kind, &event.data).ok().and_then(|it| searchable(&it));
-    let words = words.unwrap_or_default();
-    let line: String =
-        words.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(100).collect();
-    printable(&line)
+/// What happened, in a line.
+fn about(event: &StoredEvent, work: &Work) -> String {
+    let words = match Event::parse(&event.kind, &event.data) {
+        Ok(parsed) if is_progress(&parsed) => return work.told(&parsed).unwrap_or_default(),
+        Ok(Event::ToolUsed(used)) => {
+            let failed = if used.error.is_some() { " failed" } else { "" };
+            let rest = searchable(&Event::ToolUsed(used.clone())).unwrap_or_default();
+            format!("{}{failed} {rest}", used.tool)
+        }
+        Ok(parsed) => searchable(&parsed).unwrap_or_default(),
+        Err(_) => String::new(),
+    };
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words: String = words.chars().take(100).collect();
+    format!("{}  {}", event.kind.style(looks::handle()), printable(&words))
 }
 
 /// An event for programs.

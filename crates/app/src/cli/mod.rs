@@ -285,6 +285,8 @@ pub enum Error {
     Declined { what: &'static str },
     #[error("could not read `{}`", path.display())]
     BadFile { path: PathBuf, source: io::Error },
+    #[error("could not write `{}`", path.display())]
+    NotWritten { path: PathBuf, source: io::Error },
     #[error("damage was found")]
     Damaged,
     #[error("`{shell}` is not a shell we know")]
@@ -297,6 +299,8 @@ pub enum Error {
     NoIssue { branch: String },
     #[error("`{issue}` is no key of an issue")]
     BadIssue { issue: String },
+    #[error("`{text}` is no time")]
+    BadTime { text: String },
     #[error("there is no branch here")]
     NoBranch,
     #[error("there is no option `{option}`")]
@@ -314,9 +318,10 @@ impl Error {
             Self::UnknownShell { known, .. } => Some(format!("the shells are {known}")),
             Self::NoIssue { .. } => Some("answer with `biv context --issue KEY`, or `--issue none`".to_owned()),
             Self::BadIssue { .. } => Some("write it as PROJ-123 or #174, or `none`".to_owned()),
+            Self::BadTime { .. } => Some("write it as `2026-03-01 14:30` or `2026-03-01T14:30:00Z`".to_owned()),
             Self::NoBranch => Some("it is a git branch that says what the work is about".to_owned()),
             Self::NoOption { known, .. } => Some(format!("the options are {known}")),
-            Self::Output(_) | Self::Declined { .. } | Self::BadFile { .. } | Self::AlreadyThere { .. } => None,
+            Self::Output(_) | Self::NotWritten { .. } | Self::Declined { .. } | Self::BadFile { .. } | Self::AlreadyThere { .. } => None,
         }
     }
 
@@ -331,6 +336,7 @@ impl Error {
             | Self::UnknownShell { .. }
             | Self::NoIssue { .. }
             | Self::BadIssue { .. }
+            | Self::BadTime { .. }
             | Self::NoBranch => Exit::Usage,
             Self::Engine(bivouac_engine::Error::State(_)) => Exit::Usage,
             _ => Exit::Failed,

@@ -1,6 +1,6 @@
 //! `biv note`: anything worth remembering.
 
-use bivouac_core::text::Note;
+use bivouac_core::text::{Note, words_in};
 use bivouac_core::work::{Item, Remark};
 use bivouac_engine::Engine;
 
@@ -13,6 +13,7 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 pub struct NoteArgs {
     /// What it is
+    #[arg(value_parser = words_in)]
     text: Note,
     #[command(flatten)]
     saying: Saying,

@@ -59,10 +59,8 @@ pub fn run(args: &ReplayArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
     if args.run && !args.force {
         check_replay(&replay)?;
     }
-    if !args.print {
-        for caution in &replay.cautions {
-            ui.note(caution);
-        }
+    for caution in &replay.cautions {
+        ui.note(caution);
     }
     if !args.run {
         if !args.print {

@@ -18,7 +18,7 @@ use crate::cli::restoring::{self, Consent};
 use crate::cli::{Error, complete};
 use crate::contract;
 use crate::report::{self, Exit};
-use crate::ui::{Ui, looks};
+use crate::ui::{Ui, looks, quote};
 
 /// Go on with a session in its agent
 ///
@@ -205,12 +205,4 @@ fn command_line(launch: &Launch, folder: &Path, environment: &str) -> String {
     let before: String =
         launch.before.iter().map(|words| format!("{} && ", quoted(words))).collect();
     format!("cd {folder} && {before}{environment} {}", quoted(&launch.command))
-}
-
-fn quote(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:@%+,".contains(letter);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
 }

@@ -101,7 +101,7 @@ fn start(args: &StartArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Err
         let known = bivouac_engine::progress::find(&work.steps, Noun::Step, &args.step).ok();
         let known = known.filter(|_| args.id.is_none());
         let attempt = known.map_or(1, |it| match it.status() {
-            TaskStatus::Failed => it.attempt.unwrap_or(1) + 1,
+            TaskStatus::Failed | TaskStatus::Completed => it.attempt.unwrap_or(1) + 1,
             _ => it.attempt.unwrap_or(1),
         });
         let key = known.map(|it| it.step.clone()).or_else(|| args.id.clone());
@@ -131,6 +131,8 @@ fn finish(args: &FinishArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, E
             outputs: some(&args.outputs),
             checks: some(&args.verify),
             cached: args.cached.clone(),
+            // What went wrong before was put right.
+            error: Some(Note::cut("")),
             seconds: Some(took.as_secs()),
             head,
             ..Step::default()

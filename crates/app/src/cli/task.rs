@@ -1,6 +1,6 @@
 //! `biv task`: pieces of work.
 
-use bivouac_core::text::Note;
+use bivouac_core::text::{Note, words_in};
 use bivouac_core::work::{Item, Noun, Task, TaskStatus, key_in};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
@@ -35,6 +35,7 @@ pub enum TaskCommand {
 #[derive(Debug, Args)]
 pub struct AddArgs {
     /// What is to be done
+    #[arg(value_parser = words_in)]
     title: Note,
     /// What to call it by; the next number if left out
     #[arg(long, value_parser = key_in)]

@@ -20,7 +20,6 @@ fn every_event_is_a_line() {
     assert_eq!(env.read("events.ndjson").lines().count(), 3);
     assert_snapshot!(env.run("export events --file events.ndjson"), @"
     exit 1
-    error: could not read `[root]/project/events.ndjson`
-    cause: File exists (os error 17)
+    error: `[root]/project/events.ndjson` is already there
     ");
 }

@@ -371,3 +371,32 @@ fn only_regular_files_of_the_user_are_transcripts() {
     let status = claude.env.run("status");
     assert!(status.contains("the conversation could not be saved: could not use"), "{status}");
 }
+
+/// A list without ids is known by what it says: a shorter or longer one renames nothing.
+#[test]
+fn a_to_do_list_keeps_its_tasks_apart() {
+    let claude = Claude::new();
+    claude.tell("UserPromptSubmit", &json!({ "prompt": "go" }));
+    let created = json!({ "tool_name": "TaskCreate", "tool_input": { "subject": "Write parser" }, "tool_response": { "task": { "id": "1" } } });
+    claude.tell("PostToolUse", &created);
+    let list = |todos: &[(&str, &str)]| {
+        let todos: Vec<Value> = todos
+            .iter()
+            .map(|(content, status)| json!({ "content": content, "status": status }))
+            .collect();
+        json!({ "tool_name": "TodoWrite", "tool_input": { "todos": todos } })
+    };
+    claude.tell("PostToolUse", &list(&[("Todo one", "in_progress"), ("Todo two", "pending")]));
+    claude.tell(
+        "PostToolUse",
+        &list(&[("New first", "pending"), ("Todo one", "completed"), ("Todo two", "in_progress")]),
+    );
+    claude.tell("PostToolUse", &list(&[("Todo two", "in_progress")]));
+    assert_snapshot!(claude.env.run("task list"), @"
+    ID   What          Status       About
+    1    Write parser  pending
+    002  Todo one      completed
+    003  Todo two      in-progress
+    004  New first     dropped
+    ");
+}

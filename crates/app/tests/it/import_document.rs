@@ -83,3 +83,25 @@ fn a_file_that_makes_no_sense_is_refused_whole() {
     // Nothing was taken in, and no session was opened for it.
     assert_eq!(env.json("session list").as_array().unwrap().len(), 0);
 }
+
+#[test]
+fn a_row_that_was_taken_out_was_answered() {
+    let env = env();
+    env.run("task add one");
+    env.run("approval request \"Migrate?\" --posted-at \"2026-01-20 14:30\"");
+    env.run("blocker add \"no key\"");
+    env.run("export session-checkpoint");
+    env.run("approval request \"Deploy?\"");
+    let file = "docs/SESSION-CHECKPOINT.md";
+    let text = env.read(file);
+    let kept = text.lines().filter(|line| !line.contains("Migrate?") && !line.contains("no key"));
+    let edited: String = kept.map(|line| format!("{line}\n")).collect();
+    env.write(file, edited);
+    assert_snapshot!(env.run("import session-checkpoint docs/SESSION-CHECKPOINT.md"), @"
+    Recorded approval.answered (a1-Migrate?)
+    Recorded blocker.resolved (b1-no key)
+    note: the file is older than what was on record
+    ");
+    // What came up after the file was written was never in it.
+    assert_eq!(env.json("approval list --open").as_array().unwrap().len(), 1);
+}

@@ -14,11 +14,11 @@ fn events_are_listed_in_order() {
     env.run("decision add two --why three");
     assert_snapshot!(env.run("log"), @"
     1  2026-01-21 14:30:00  session.created  work
-    2  2026-01-21 14:31:00  task.changed  001 one
-    3  2026-01-21 14:32:00  decision.made  d1 two three
+    2  2026-01-21 14:31:00  task.added (001-one)
+    3  2026-01-21 14:32:00  decision.made (d1-two)
     ");
-    assert_snapshot!(env.run("log -n 1"), @"    3  2026-01-21 14:32:00  decision.made  d1 two three");
-    assert_snapshot!(env.run("log --kind task.changed"), @"    2  2026-01-21 14:31:00  task.changed  001 one");
+    assert_snapshot!(env.run("log -n 1"), @"    3  2026-01-21 14:32:00  decision.made (d1-two)");
+    assert_snapshot!(env.run("log --kind task.changed"), @"    2  2026-01-21 14:31:00  task.added (001-one)");
     let events = env.json("log");
     assert_eq!(events[1]["kind"], "task.changed");
     assert_eq!((&events[1]["sequence"], &events[1]["data"]["subject"]), (&2.into(), &"one".into()));

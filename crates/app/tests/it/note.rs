@@ -13,6 +13,7 @@ fn a_note_is_kept_and_found() {
     ");
     assert!(env.run("rehydrate").contains("note: the rate limit is 10/s"));
     assert!(env.run("search \"rate limit\"").contains("note.added"));
+    assert!(env.run("note \"  \"").contains("some words are needed"));
     assert_snapshot!(env.run("note"), @"
     exit 2
     error: the following required arguments were not provided:

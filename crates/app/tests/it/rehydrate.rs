@@ -30,7 +30,7 @@ fn it_is_checked_against_the_workspace() {
 
       Task: Build it
       Session: task-00000001 · agent: manual · status: active
-      Last checkpoint: cp-20260121-001 (MANUAL, 2026-01-21 14:33, 1 minute ago)
+      Last checkpoint: cp-20260121-001 (MANUAL, 2026-01-21 14:33)
       Branch: other (SHA: d6f32c79 → current: 9dae59ae)
 
       Tasks:
@@ -48,9 +48,9 @@ fn it_is_checked_against_the_workspace() {
         1 path uncommitted
         src/gone.rs is named and not there
         feat/never-was is named and not there
-        2 files changed since the checkpoint:
-        src/a.rs
-        src/b.rs
+        2 files changed since the checkpoint
+        changed: src/a.rs
+        changed: src/b.rs
 
       Recent events:
         task.added (001-one)
@@ -68,7 +68,7 @@ fn it_comes_as_markdown_and_as_a_document_too() {
     assert_snapshot!(env.run("rehydrate --format markdown"), @"
     ## Session Resumed
 
-    **Last checkpoint**: cp-20260121-001 (MANUAL, 2026-01-21 14:33, 1 minute ago)
+    **Last checkpoint**: cp-20260121-001 (MANUAL, 2026-01-21 14:33)
 
     **Task**: Build it
     **Branch**: other (SHA: d6f32c79 → current: 9dae59ae)
@@ -102,9 +102,9 @@ fn it_comes_as_markdown_and_as_a_document_too() {
     - 1 path uncommitted
     - src/gone.rs is named and not there
     - feat/never-was is named and not there
-    - 2 files changed since the checkpoint:
-    - src/a.rs
-    - src/b.rs
+    - 2 files changed since the checkpoint
+    - changed: src/a.rs
+    - changed: src/b.rs
 
     ### Recent Events
 

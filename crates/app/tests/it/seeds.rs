@@ -164,7 +164,7 @@ fn five_tasks_of_a_notification_system_survive_the_night() {
       Design: docs/designs/2026-03-07-notifications.md
       Plan: docs/plans/2026-03-07-notifications.md
       Session: task-00000001 · agent: claude-code · status: active
-      Last checkpoint: cp-20260121-003 (MANUAL, 2026-01-21 14:48, 2 minutes ago)
+      Last checkpoint: cp-20260121-003 (MANUAL, 2026-01-21 14:48)
 
       Tasks:
         001 email-sender:         completed  ✓
@@ -174,7 +174,8 @@ fn five_tasks_of_a_notification_system_survive_the_night() {
         005 integration-tests:    pending
 
       Gates and tests:
-        tdd-compliance: pass (unverified)
+        tdd-compliance (001): pass (unverified)
+        tdd-compliance (003): pass (unverified)
 
       Branches:
         feat/001-email-sender (merged)
@@ -247,6 +248,7 @@ fn a_session_checkpoint_written_by_hand_is_taken_in_and_written_back() {
 
     Your task: Write the API
     Do only this step: the earlier ones are done. Deal with the cause of the error above first.
+    note: step 1 produced db/schema.sql that is no longer there: replay from step 1 instead
     ");
 }
 

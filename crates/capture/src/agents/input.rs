@@ -45,13 +45,14 @@ impl<'a> Input<'a> {
     }
 }
 
-/// A list of to-dos. Where they have no ids, their places are their names.
+/// A list of to-dos. Those without ids are known by what they say.
 pub(super) fn tasks<'a>(todos: impl Iterator<Item = Input<'a>>, subject: &[&str]) -> Vec<Task> {
-    let task = |(number, todo): (usize, Input<'a>)| Task {
-        task: todo.text("id").unwrap_or_else(|| (number + 1).to_string()),
+    let task = |todo: Input<'a>| Task {
+        task: todo.text("id").unwrap_or_default(),
+        listed: Some(true),
         subject: todo.first(subject).map(Note::cut),
         status: todo.str("status").and_then(TaskStatus::from_word),
         ..Task::default()
     };
-    todos.enumerate().map(task).collect()
+    todos.map(task).collect()
 }

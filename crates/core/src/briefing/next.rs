@@ -10,7 +10,7 @@ pub fn next_action(work: &Work, said: &[Said]) -> String {
         return next.headline();
     }
     if let Some(step) = work.steps.iter().find(|step| step.status() == TaskStatus::Failed) {
-        let error = step.error.as_ref().map(|error| format!(" ({})", error.headline()));
+        let error = step.error().map(|error| format!(" ({})", error.headline()));
         return format!(
             "Retry step {} with `biv replay`{}.",
             name_of::<Step>(step),

@@ -6,7 +6,6 @@ use super::{Facts, Said, Who, next};
 use crate::budget::cut;
 use crate::git::GitFacts;
 use crate::text::{Note, count, printable};
-use crate::time::in_words;
 use crate::work::{Task, TaskStatus, Thing, Verdict};
 
 /// Ranks, from what goes first to what goes last. Within one, the place in the list decides.
@@ -28,6 +27,8 @@ mod worth {
     pub(super) const LAST_WORDS: u32 = 14_000;
     pub(super) const DRIFT: u32 = 15_000;
     pub(super) const ARTIFACTS: u32 = 16_000;
+    /// Open tasks beyond those that are always told.
+    pub(super) const OPEN: u32 = 17_000;
 }
 
 /// Turns facts into ranked lines.
@@ -41,7 +42,7 @@ impl Writer<'_> {
         let (facts, work) = (self.facts, &self.facts.work);
         let session = &facts.session;
         let outline = work.outline();
-        let (tasks, tasks_left_out) = self.tasks();
+        let (tasks, n_done_left_out) = self.tasks();
         let task = session.task_description.as_ref().map(|task| self.line(task.as_str(), 100));
         Brief {
             title: session
@@ -61,7 +62,8 @@ impl Writer<'_> {
             branch: self.branch(),
             artifacts: self.artifacts(),
             tasks,
-            tasks_left_out,
+            n_open_left_out: 0,
+            n_done_left_out,
             blockers: self.blockers(),
             approvals: self.approvals(),
             steps: self.steps(),
@@ -141,10 +143,9 @@ impl Writer<'_> {
         let checkpoint = self.facts.checkpoint.as_ref()?;
         let label =
             checkpoint.name.as_ref().map(|name| format!(" \"{}\"", self.line(name.as_str(), 20)));
-        let ago = in_words(self.facts.now.since(checkpoint.taken_at));
         let day = checkpoint.taken_at.jiff().strftime("%Y-%m-%d %H:%M").to_string();
         Some(format!(
-            "{}{} ({}, {day}, {ago} ago)",
+            "{}{} ({}, {day})",
             checkpoint.handle,
             label.unwrap_or_default(),
             checkpoint.trigger
@@ -176,7 +177,7 @@ impl Writer<'_> {
         self.ranked(worth::ARTIFACTS, artifacts.map(|it| line(it)))
     }
 
-    fn tasks(&self) -> (Vec<TaskLine>, String) {
+    fn tasks(&self) -> (Vec<TaskLine>, usize) {
         let tasks = &self.facts.work.tasks;
         let told = |task: &Task, keep| TaskLine {
             key: self.line(&task.task, 8),
@@ -193,25 +194,22 @@ impl Writer<'_> {
             let found = tasks.iter().enumerate().filter(|(_, task)| task.status() == wanted);
             open.extend(found.map(|(place, entry)| (place, &entry.item)));
         }
-        let n_open = open.len();
-        open.truncate(self.room.n_tasks);
         let done = tasks.iter().enumerate().filter(|(_, task)| task.is_over());
         let done: Vec<(usize, &Task)> = done.map(|(place, entry)| (place, &entry.item)).collect();
-        let n_done = done.len();
-        let first = n_done.saturating_sub(60);
+        let n_old = done.len().saturating_sub(60);
         let done =
-            done.into_iter().skip(first).enumerate().map(|(age, (place, task))| {
+            done.into_iter().skip(n_old).enumerate().map(|(age, (place, task))| {
                 (place, told(task, Keep::May(worth::DONE + age as u32)))
             });
-        let open_left = n_open - open.len();
-        let open = open.into_iter().map(|(place, task)| (place, told(task, Keep::Must)));
+        // Those there is no room for whatever happens may still find some.
+        let open = open.into_iter().enumerate().map(|(rank, (place, task))| {
+            let last = worth::OPEN + 999 - (rank as u32).min(999);
+            let keep = if rank < self.room.n_tasks { Keep::Must } else { Keep::May(last) };
+            (place, told(task, keep))
+        });
         let mut lines: Vec<(usize, TaskLine)> = open.chain(done).collect();
         lines.sort_by_key(|(place, _)| *place);
-        let words = [(open_left, "open"), (first, "done")];
-        let words = words.iter().filter(|(number, _)| *number > 0);
-        let left_out: Vec<String> =
-            words.map(|(number, word)| format!("{number} more {word}")).collect();
-        (lines.into_iter().map(|(_, line)| line).collect(), left_out.join(", "))
+        (lines.into_iter().map(|(_, line)| line).collect(), n_old)
     }
 
     fn about(&self, task: &Task) -> Option<String> {
@@ -244,8 +242,8 @@ impl Writer<'_> {
         });
         let pending = self.facts.work.pending_approvals().map(|it| {
             let question = self.note(it.question.as_ref(), self.room.line_tokens);
-            let places = [&it.provider, &it.channel].into_iter().flatten();
-            let place: Vec<String> = places.map(|word| self.line(word, 10)).collect();
+            let places = [&it.provider, &it.channel, &it.thread].into_iter().flatten();
+            let place: Vec<String> = places.map(|word| self.line(word, 24)).collect();
             format!("{} {question} ({})", self.line(&it.approval, 12), place.join(" "))
         });
         let lines: Vec<String> = asked.chain(pending).collect();
@@ -255,7 +253,7 @@ impl Writer<'_> {
 
     fn steps(&self) -> Part {
         let lines = self.facts.work.steps.iter().map(|it| {
-            let error = self.note(it.error.as_ref(), 40);
+            let error = self.note(it.error(), 40);
             let cached = self.note(it.cached.as_ref(), 60);
             let words = [self.note(it.title.as_ref(), 20), error, cached];
             let words: Vec<String> = words.into_iter().filter(|it| !it.is_empty()).collect();
@@ -302,12 +300,12 @@ impl Writer<'_> {
                 true => String::new(),
                 false => format!(" ({})", findings.join("; ")),
             };
-            format!("{}: {verdict}{findings} (unverified)", self.line(&it.gate, 20))
+            format!("{}: {verdict}{findings} (unverified)", self.line(&it.called(), 20))
         });
         let newest = work.tests.len().saturating_sub(5);
         let tests = work.tests.iter().skip(newest).map(|it| {
             let verdict = it.verdict.map_or("?", Verdict::as_str);
-            format!("`{}`: {verdict}", self.line(&it.command, 30))
+            format!("`{}`: {verdict} (unverified)", self.line(&it.command, 30))
         });
         self.ranked(worth::GATES, gates.chain(tests))
     }
@@ -387,13 +385,14 @@ impl Writer<'_> {
         }
         if !facts.changed.is_empty() {
             let number = count(facts.changed.len() as u64, "file");
-            push(format!("{number} changed since the checkpoint:"), worth::DRIFT + 870);
+            push(format!("{number} changed since the checkpoint"), worth::DRIFT + 870);
         }
         for (place, path) in facts.changed.iter().take(MOST).enumerate() {
-            push(self.line(path, 40), worth::CHANGED + 900 - place as u32);
+            push(format!("changed: {}", self.line(path, 40)), worth::CHANGED + 900 - place as u32);
         }
         if facts.changed.len() > MOST {
-            push(format!("and {} more", facts.changed.len() - MOST), worth::CHANGED + 950);
+            let n_more = facts.changed.len() - MOST;
+            push(format!("changed: and {n_more} more"), worth::CHANGED + 950);
         }
         part
     }

@@ -83,7 +83,8 @@ fn as_text(brief: &Brief) -> String {
 }
 
 fn tasks_as_text(text: &mut String, brief: &Brief) {
-    if brief.tasks.is_empty() && brief.tasks_left_out.is_empty() {
+    let left_out = left_out(brief);
+    if brief.tasks.is_empty() && left_out.is_empty() {
         return;
     }
     push(text, format_args!("\n  Tasks:"));
@@ -94,9 +95,16 @@ fn tasks_as_text(text: &mut String, brief: &Brief) {
         let about = task.about.as_ref().map(|about| format!("  [{about}]")).unwrap_or_default();
         push(text, format_args!("    {name:width$}  {}{}{about}", task.status, mark(task.status)));
     }
-    if !brief.tasks_left_out.is_empty() {
-        push(text, format_args!("    and {} (`biv task list`)", brief.tasks_left_out));
+    if !left_out.is_empty() {
+        push(text, format_args!("    and {left_out} (`biv task list`)"));
     }
+}
+
+/// `12 more open, 40 more done`.
+fn left_out(brief: &Brief) -> String {
+    let numbers = [(brief.n_open_left_out, "open"), (brief.n_done_left_out, "done")];
+    let told = numbers.iter().filter(|(number, _)| *number > 0);
+    told.map(|(number, word)| format!("{number} more {word}")).collect::<Vec<_>>().join(", ")
 }
 
 fn name(task: &TaskLine) -> String {
@@ -152,7 +160,7 @@ fn as_markdown(brief: &Brief) -> String {
     let done: Vec<&TaskLine> = brief.tasks.iter().filter(is_done).collect();
     let open: Vec<&TaskLine> = brief.tasks.iter().filter(|it| !is_done(it)).collect();
     tasks_as_markdown(&mut text, "What's Done", &done, "");
-    tasks_as_markdown(&mut text, "What's Remaining", &open, &brief.tasks_left_out);
+    tasks_as_markdown(&mut text, "What's Remaining", &open, &left_out(brief));
     list(&mut text, "Blockers", &brief.blockers.lines, "None");
     list(&mut text, "Commits Since Checkpoint", &brief.commits.lines, "None");
     for (title, part) in sections(brief) {

@@ -30,7 +30,8 @@ pub struct Brief {
     pub branch: Option<String>,
     pub artifacts: Part,
     pub tasks: Vec<TaskLine>,
-    pub tasks_left_out: String,
+    pub n_open_left_out: usize,
+    pub n_done_left_out: usize,
     pub blockers: Part,
     pub approvals: Part,
     pub steps: Part,
@@ -95,8 +96,9 @@ pub(super) struct Room {
     pub(super) line_tokens: usize,
 }
 
-const ROOMS: [Room; 3] = [
+const ROOMS: [Room; 4] = [
     Room { n_tasks: 40, n_others: 10, task_tokens: 24, line_tokens: 60 },
+    Room { n_tasks: 20, n_others: 6, task_tokens: 16, line_tokens: 30 },
     Room { n_tasks: 40, n_others: 10, task_tokens: 8, line_tokens: 20 },
     Room { n_tasks: 10, n_others: 4, task_tokens: 6, line_tokens: 12 },
 ];
@@ -148,7 +150,10 @@ impl Brief {
                 Keep::May(rank) => Some((rank, tokens(text) + 1)),
                 Keep::Must => None,
             };
-            ranked.extend(self.tasks.iter().filter_map(|it| costs(it.keep, &it.title)));
+            // A task's line has its key, its status and more around the title.
+            const AROUND: usize = 8;
+            let tasks = self.tasks.iter().filter_map(|it| costs(it.keep, &it.title));
+            ranked.extend(tasks.map(|(rank, cost)| (rank, cost + AROUND)));
             for part in self.parts() {
                 ranked.extend(part.lines.iter().filter_map(|it| costs(it.keep, &it.text)));
             }
@@ -168,8 +173,13 @@ impl Brief {
 
     fn drop_up_to(&mut self, limit: u32) {
         let stays = |keep: Keep| keep > Keep::May(limit);
-        let mut n_dropped = self.tasks.iter().filter(|it| !stays(it.keep)).count();
+        let gone = self.tasks.iter().filter(|it| !stays(it.keep));
+        let (done, open): (Vec<&TaskLine>, Vec<&TaskLine>) =
+            gone.partition(|it| it.status.is_over());
+        self.n_done_left_out += done.len();
+        self.n_open_left_out += open.len();
         self.tasks.retain(|it| stays(it.keep));
+        let mut n_dropped = 0;
         for part in self.parts() {
             n_dropped += part.lines.iter().filter(|it| !stays(it.keep)).count();
             part.lines.retain(|it| stays(it.keep));

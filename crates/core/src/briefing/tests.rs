@@ -156,8 +156,8 @@ Rehydrated: notification-system
     branch: main → feat
     2 commits since the checkpoint
     docs/plan.md is named and not there
-    1 file changed since the checkpoint:
-    src/a.rs
+    1 file changed since the checkpoint
+    changed: src/a.rs
 
   Recent events:
     task.completed (001-email-sender)
@@ -219,6 +219,21 @@ fn no_history_is_too_long_for_the_budget() {
         assert!(text.contains("more left out for brevity"), "{text}");
         assert!(text.contains("push-notifier") && text.contains("b1 No key"), "{text}");
     }
+}
+
+/// What is open comes before what is done, and the room there is is used.
+#[test]
+fn open_tasks_come_before_done_ones() {
+    let mut facts = facts();
+    let open = (0..80).map(|n| task(&format!("o{n}"), "open", TaskStatus::Pending));
+    let done = (0..40).map(|n| task(&format!("d{n}"), "done", TaskStatus::Completed));
+    facts.work = work(done.chain(open).collect());
+    facts.said = Vec::new();
+    let text = briefing(&facts, Format::Text, 1_500).unwrap();
+    let n_open = text.matches(" open:").count();
+    let n_done = text.matches(" done:").count();
+    assert!(n_open == 80 || n_done == 0, "{n_open} open, {n_done} done\n{text}");
+    assert!(tokens(&text) > 1_300, "{}", tokens(&text));
 }
 
 #[test]

@@ -179,13 +179,17 @@ fn is_title(line: &ByteLine<'_>) -> bool {
     })
 }
 
-/// `- **Key**: value`, a line that goes on with one, or nothing.
+/// The facts a section tells.
+const OWN_KEYS: [&[u8]; 8] =
+    [b"Branch", b"Task", b"Phase", b"Progress", b"Approach", b"Blockers", b"Next", b"Checkpoint"];
+
+/// `- **Key**: value` with a key of ours, a line that goes on with one, or nothing.
 fn is_of_our_shape(line: &ByteLine<'_>) -> bool {
     let text = line.trimmed();
     let is_continued = text.first().is_some_and(u8::is_ascii_whitespace);
     let value = text.strip_prefix(b"- **").and_then(|rest| {
         let end = rest.windows(2).position(|pair| pair == b"**")?;
-        (end > 0).then(|| &rest[end + 2..])
+        OWN_KEYS.contains(&&rest[..end]).then(|| &rest[end + 2..])
     });
     text.is_empty() || is_continued || value.is_some_and(|rest| rest.starts_with(b":"))
 }

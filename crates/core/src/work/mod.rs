@@ -6,17 +6,18 @@ mod found;
 mod nouns;
 mod status;
 mod told;
+mod values;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use nouns::{
-    Approval, Artifact, Author, Blocker, Check, Commit, Decision, Delegation, ForkOption,
-    ForkPoint, Gate, Outline, Output, Partition, Phase, Remark, Step, Task, TestRun, Worktree,
-    WorktreeStatus,
+    Approval, Artifact, Author, Blocker, Commit, Decision, Delegation, ForkPoint, Gate, Outline,
+    Partition, Phase, Remark, Step, Task, TestRun, Worktree,
 };
 pub use status::{TaskStatus, Verdict};
 pub use told::{Difference, details, differences, progress, searchable, standing, told};
+pub use values::{Check, ForkOption, Output, WorktreeStatus};
 
 use crate::event::Event;
 use crate::text::printable;

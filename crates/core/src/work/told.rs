@@ -53,7 +53,7 @@ fn happening(item: &Item) -> String {
             let word = if approval.is_over() { "answered" } else { "requested" };
             format!("approval.{word} ({name})")
         }
-        Item::Gate(gate) => format!("gate.executed ({}: {})", gate.gate, verdict(gate)),
+        Item::Gate(gate) => format!("gate.executed ({}: {})", gate.name(), verdict(gate)),
         Item::Step(step) => format!("step.{} ({name})", step_word(step)),
         Item::Delegation(it) => format!("delegation.{} ({name})", happened(it.status())),
         Item::ForkPoint(fork) => match &fork.chosen {

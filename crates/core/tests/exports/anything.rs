@@ -120,6 +120,7 @@ fn task() -> impl Strategy<Value = Item> {
                 note,
                 failure,
                 by: None,
+                listed: None,
             };
             Item::Task(Box::new(task))
         },

@@ -34,7 +34,10 @@ pub fn run(args: &EventsArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
         return Ok(Exit::Done);
     }
     let path = engine.home.folder.join(&args.file);
-    let bad = |source| Error::BadFile { path: path.clone(), source };
+    let bad = |source| Error::NotWritten { path: path.clone(), source };
+    if path.symlink_metadata().is_ok() {
+        return Err(Error::AlreadyThere { path });
+    }
     let mut file = std::fs::File::create_new(&path).map_err(bad)?;
     for event in &events {
         let mut line = document(event);

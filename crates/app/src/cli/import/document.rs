@@ -33,7 +33,7 @@ pub fn run(
         .map_err(|source| Error::BadFile { path: args.file.clone(), source })?;
     let parsed = parse(kind, &args.file, &bytes)?;
     let session = engine.session_for_work(args.session.as_deref())?;
-    let said = engine.import(&session, &parsed)?;
+    let said = engine.import(&session, kind, &parsed)?;
     for thing in &said.things {
         ui.say(format_args!("Recorded {}", told(thing)))?;
     }

@@ -106,9 +106,8 @@ fn todos(tool: &str, arguments: Input<'_>) -> Vec<Task> {
         Some((subject.trim().to_owned(), status))
     });
     items
-        .enumerate()
-        .map(|(number, (subject, status))| Task {
-            task: (number + 1).to_string(),
+        .map(|(subject, status)| Task {
+            listed: Some(true),
             subject: Some(Note::cut(&subject)),
             status: Some(status),
             ..Task::default()

@@ -144,6 +144,7 @@ impl Reader {
                 note: note(row.line, done)?,
                 failure: note(row.line, reason)?,
                 by: BY,
+                listed: None,
             };
             self.items.push(Item::Task(Box::new(task)));
         }
