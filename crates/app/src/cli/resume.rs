@@ -77,8 +77,7 @@ pub fn run(args: &ResumeArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
         from = engine.last_checkpoint(&session)?;
     }
     // What the agent wrote after it was last saved belongs to the session, however it ended.
-    let is_here = session.workspace == engine.home.workspace_path();
-    if args.checkpoint_id.is_none() && is_here && !args.print {
+    if args.checkpoint_id.is_none() && session.workspace == engine.home.workspace_path() {
         engine.save(Some(&id), SaveRequest::new(Trigger::Detach))?;
     }
     let plan = engine.plan_resume(&session, from, mode)?;
