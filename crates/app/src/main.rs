@@ -2,12 +2,15 @@
 
 use std::process::ExitCode;
 
-use bivouac::cli::Cli;
+use bivouac::cli::{Cli, run_hook};
 use bivouac::report;
 use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
 
 fn main() -> ExitCode {
+    if let Some(exit) = run_hook(&std::env::args_os().collect::<Vec<_>>()) {
+        return exit.into();
+    }
     CompleteEnv::with_factory(Cli::command).complete();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -141,6 +141,11 @@ impl Home {
         self.store.join("spool")
     }
 
+    /// Where the workspace keeps values that may be secrets.
+    pub fn env_files(&self) -> PathBuf {
+        self.index_file(".env")
+    }
+
     /// What was written into files of this workspace.
     pub fn papers(&self) -> PathBuf {
         self.index_file(".papers.json")

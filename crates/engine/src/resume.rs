@@ -69,10 +69,7 @@ impl Engine {
     ) -> Result<ResumePlan> {
         let checkpoint = match from {
             Some(kept) => Some(kept),
-            None => self
-                .journal
-                .last_conversation(session.id)?
-                .or(self.journal.last_checkpoint(session.id)?),
+            None => self.last_resumable(session)?,
         };
         let summary = checkpoint.as_ref().map(|it| of_checkpoint(&it.taken.checkpoint)).transpose();
         let summary = match (summary, mode) {
@@ -108,6 +105,12 @@ impl Engine {
             conversation: summary.zip(about),
             checkpoint,
         })
+    }
+
+    /// The newest checkpoint that holds a conversation, else the newest.
+    pub fn last_resumable(&self, session: &Session) -> Result<Option<KeptCheckpoint>> {
+        let spoken = self.journal.last_conversation(session.id)?;
+        Ok(spoken.or(self.journal.last_checkpoint(session.id)?))
     }
 
     fn drift(&self, kept: &KeptCheckpoint) -> Result<Drift> {

@@ -25,7 +25,7 @@ impl Engine {
 
     /// The same, which knows the values in these texts of `.env` files as well.
     pub(crate) fn redactor_knowing(&self, texts: &[String]) -> Redactor {
-        let mut secrets = Secrets::of(std::slice::from_ref(&self.home.workspace));
+        let mut secrets = Secrets::of(&self.known_files());
         texts.iter().for_each(|text| secrets.add_text(text));
         secrets.redactor()
     }
@@ -36,13 +36,37 @@ impl Engine {
         let known = self.journal.newest_workspaces(MANY_WORKSPACES).unwrap_or_default();
         let others =
             known.iter().map(|it| PathBuf::from(std::ffi::OsStr::from_bytes(it.as_bytes())));
-        let mut folders = vec![self.home.workspace.clone()];
-        folders.extend(others.filter(|folder| *folder != self.home.workspace));
-        let redactor = Secrets::of(&folders).redactor();
+        let mut files = files_in(&self.home.workspace, DEPTH);
+        self.remember_files(&files);
+        let others = others.filter(|folder| *folder != self.home.workspace);
+        files.extend(others.flat_map(|folder| files_in(&folder, DEPTH)));
+        let redactor = Secrets::of(&files).redactor();
         self.journal.set_redactor(redactor.clone());
         self.redactor = OnceLock::from(redactor);
     }
+
+    /// The files at the top, and those that a command with more time found further down.
+    fn known_files(&self) -> Vec<PathBuf> {
+        let mut files = files_in(&self.home.workspace, 0);
+        let listed = fs::read(self.home.env_files()).unwrap_or_default();
+        let listed = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        files.extend(listed.map(|path| PathBuf::from(std::ffi::OsStr::from_bytes(path))));
+        files
+    }
+
+    /// Losing the list costs what a hook does not know, and the next command brings it back.
+    fn remember_files(&self, files: &[PathBuf]) {
+        let below = files.iter().filter(|it| it.parent() != Some(&*self.home.workspace));
+        let list = below.map(|it| it.as_os_str().as_bytes()).collect::<Vec<_>>().join(&0);
+        let known = fs::read(self.home.env_files()).unwrap_or_default();
+        if known != list && self.is_writable() {
+            let _disposable = fs::write(self.home.env_files(), list);
+        }
+    }
 }
+
+/// Parts of a project are seldom deeper.
+const DEPTH: usize = 2;
 
 /// Values that may be secrets, and those whose names say that they are.
 #[derive(Default)]
@@ -52,7 +76,7 @@ struct Secrets {
 }
 
 impl Secrets {
-    fn of(folders: &[PathBuf]) -> Self {
+    fn of(files: &[PathBuf]) -> Self {
         let mut secrets = Self::default();
         for (name, value) in std::env::vars_os() {
             if let (Some(name), Some(value)) = (name.to_str(), value.to_str())
@@ -61,8 +85,8 @@ impl Secrets {
                 secrets.sure.push(value.to_owned());
             }
         }
-        for file in folders.iter().flat_map(|folder| files_in(folder)) {
-            if let Ok(bytes) = fs::read(&file) {
+        for file in files {
+            if let Ok(bytes) = fs::read(file) {
                 secrets.add_text(&String::from_utf8_lossy(&bytes));
             }
         }
@@ -86,10 +110,9 @@ impl Secrets {
     }
 }
 
-/// The `.env` files at the top of a workspace, and in the parts a project is often made of.
-fn files_in(folder: &Path) -> Vec<PathBuf> {
+/// The `.env` files of a workspace, down to so many folders below its top.
+fn files_in(folder: &Path, deepest: usize) -> Vec<PathBuf> {
     const MANY_FOLDERS: usize = 200;
-    const DEPTH: usize = 2;
     const NEVER: [&str; 6] = ["node_modules", "target", "dist", "build", "vendor", "out"];
     let mut found = Vec::new();
     let mut folders = vec![(folder.to_owned(), 0)];
@@ -102,7 +125,7 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
             if name.starts_with(".env") {
                 let is_small = |meta: fs::Metadata| meta.is_file() && meta.len() <= MAX_BYTES;
                 found.extend(fs::metadata(entry.path()).is_ok_and(is_small).then(|| entry.path()));
-            } else if depth < DEPTH
+            } else if depth < deepest
                 && n_seen + folders.len() < MANY_FOLDERS
                 && !name.starts_with('.')
                 && !NEVER.contains(&&*name)
@@ -198,7 +221,7 @@ mod tests {
             write(path);
         }
         std::os::unix::fs::symlink("../kept", folder.path().join("apps/.env")).unwrap();
-        let mut found = files_in(folder.path());
+        let mut found = files_in(folder.path(), DEPTH);
         found.sort();
         let expected = [".env", "apps/.env", "apps/api/.env.local"];
         assert_eq!(found, expected.map(|path| folder.path().join(path)));

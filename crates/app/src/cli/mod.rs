@@ -41,6 +41,7 @@ pub mod undo;
 pub mod verify;
 pub mod worktree;
 
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
@@ -85,6 +86,32 @@ struct Global {
     /// Keep checkpoints in this folder
     #[arg(long, value_name = "DIR", global = true)]
     store: Option<PathBuf>,
+}
+
+/// The same with one command: an agent waits for its hooks, and making all others known first would cost
+/// each of them milliseconds.
+#[derive(Debug, Parser)]
+struct HookCli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: HookCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum HookCommand {
+    Hook(hook::HookArgs),
+}
+
+/// Runs a hook, if that is what was asked for.
+pub fn run_hook(words: &[OsString]) -> Option<Exit> {
+    if words.get(1).is_none_or(|word| word != "hook") {
+        return None;
+    }
+    let HookCli { global, command: HookCommand::Hook(args) } =
+        HookCli::try_parse_from(words).ok()?;
+    let wishes = Wishes { folder: global.folder, workspace: global.root, store: global.store };
+    Some(hook::run(&args, &wishes))
 }
 
 #[derive(Debug, Subcommand)]

@@ -74,7 +74,7 @@ pub fn run(args: &ResumeArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
     let mut from = from.transpose()?;
     // The files that are wanted back are those of now only if nobody wants others.
     if args.workspace && from.is_none() {
-        from = engine.last_checkpoint(&session)?;
+        from = engine.last_resumable(&session)?;
     }
     // What the agent wrote after it was last saved belongs to the session, however it ended.
     if args.checkpoint_id.is_none() && session.workspace == engine.home.workspace_path() {
