@@ -173,3 +173,37 @@ impl Message {
         format!("{}: {}{tool}", self.role, self.text)
     }
 }
+
+/// A failed step is tried again by the released agent, with what the step before it produced.
+#[test]
+fn a_failed_step_is_tried_again() {
+    let Some(agent) = agent("claude-code") else {
+        return;
+    };
+    let lab = Lab::new(agent);
+    lab.agent("BUILD it");
+    lab.biv(&["step", "start", "Write the greeting"]);
+    lab.biv(&[
+        "step",
+        "finish",
+        "1",
+        "--output",
+        "created hello.txt",
+        "--cached",
+        "It says hello.",
+    ]);
+    lab.biv(&["step", "start", "RECALL the greeting"]);
+    lab.biv(&["step", "fail", "2", "--error", "nobody answered"]);
+    lab.biv(&["replay", "--run"]);
+    let asked = lab.last_request();
+    for words in [
+        "**Retry: Step 2 (attempt 2)**",
+        "- Step 1 produced: It says hello.",
+        "Step 2 failed with: nobody answered",
+        "Your task: RECALL the greeting",
+        "Rehydrated: ",
+    ] {
+        assert!(asked.heard(words), "{words}");
+    }
+    assert_eq!(lab.json(&["step", "list"])[1]["attempt"], 2);
+}

@@ -72,3 +72,29 @@ fn a_project_cannot_name_a_command_to_run() {
     ");
     assert!(!env.exists("owned"));
 }
+
+/// A hook does not wait for the answer: a process of its own asks.
+#[test]
+fn replies_are_asked_for_when_a_session_goes_on() {
+    let env = env();
+    let config = env.home().join(".config/bivouac");
+    std::fs::create_dir_all(&config).unwrap();
+    let script = r#"echo '[{"id": "a1", "answer": "go ahead"}]'"#;
+    let text = format!("[approvals]\ncommand = [\"sh\", \"-c\", '''{script}''']\n");
+    std::fs::write(config.join("config.toml"), text).unwrap();
+    let hook = |event: &str, more: &str| {
+        let id = "11111111-0000-4000-8000-000000000001";
+        let input = format!(r#"{{"session_id":"{id}","cwd":"{}"{more}}}"#, env.work().display());
+        env.hook("claude-code", event, input).ok().stdout
+    };
+    hook("UserPromptSubmit", r#","prompt":"go""#);
+    env.run("approval request \"Migrate?\"");
+    let told = hook("SessionStart", r#","source":"resume""#);
+    assert!(told.contains("a1 Migrate?"), "{told}");
+    let is_answered = || env.json("approval list")[0]["answer"] == "go ahead";
+    let started = std::time::Instant::now();
+    while !is_answered() && started.elapsed() < std::time::Duration::from_secs(20) {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert!(is_answered());
+}
