@@ -19,7 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub struct Replies {
     pub n_pending: u64,
-    pub answered: Vec<Item>,
+    /// The keys of those that were answered, and what is to be said of it.
+    pub answered: Vec<(String, String)>,
 }
 
 /// One reply, as the command prints it.
@@ -58,7 +59,8 @@ impl Engine {
         let items: Vec<Item> = replies.into_iter().filter(is_asked).map(answered).collect();
         let n_pending = pending.len() as u64;
         let said = self.say(session, items, &Saying::default())?;
-        Ok(Replies { n_pending, answered: said.things })
+        let keys = said.things.iter().map(|it| it.key().to_owned());
+        Ok(Replies { n_pending, answered: keys.zip(said.told).collect() })
     }
 
     /// Lets a process of its own ask, where there is something to ask and someone to ask it.

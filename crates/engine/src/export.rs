@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bivouac_capture::agents::claude_code::memory;
+use bivouac_capture::pipeline;
 use bivouac_core::context::{context, without_issue};
 use bivouac_core::event::Level;
 use bivouac_core::export::{
@@ -11,9 +12,9 @@ use bivouac_core::export::{
 };
 use bivouac_core::id::ObjectId;
 use bivouac_core::session::Session;
-use bivouac_core::text::{Name, Note, count};
+use bivouac_core::text::{Name, count};
 use bivouac_core::time::Timestamp;
-use bivouac_core::work::{Approval, Author, Blocker, Item, Noun, Thing, Work};
+use bivouac_core::work::{Item, Work};
 
 use crate::home::home_folder;
 use crate::papers::{self, Papers};
@@ -136,7 +137,8 @@ impl Engine {
         let parsed = parse(kind, Path::new(""), bytes);
         parsed.is_ok_and(|it| {
             let known = self.as_shown(&sheet.work);
-            kind == Document::SessionCheckpoint && import::changes(&known, it.items).is_empty()
+            kind == Document::SessionCheckpoint
+                && import::news_of(&known, &sheet.session, it.items).is_empty()
         })
     }
 
@@ -251,8 +253,8 @@ impl Engine {
             updated: local(updated).strftime("%Y-%m-%d %H:%M").to_string(),
             date: local(now).strftime("%Y-%m-%d").to_string(),
             stamp: local(now).strftime("%Y-%m-%d-%H%M").to_string(),
-            pipeline: papers::read_text(&project.join("pipeline_state.json")),
-            spine: papers::spine(&project.join("progress")),
+            pipeline: pipeline::state(&project),
+            spine: pipeline::spine(&project),
             redactor: self.redactor().clone(),
             work,
         })
@@ -295,14 +297,14 @@ impl Engine {
     /// Takes in what a document says, all of it or nothing.
     pub fn import(&mut self, session: &Session, kind: Document, parsed: &Parsed) -> Result<Said> {
         let known = self.as_shown(&self.journal.whole_work(session.id)?);
-        let events = import::changes(&known, parsed.items.clone());
+        let events = import::news_of(&known, session, parsed.items.clone());
         let mut items: Vec<Item> = events.iter().flat_map(Item::all_of).collect();
         let written = parsed.updated.as_deref().and_then(|text| self.clock.read(text));
         if let Some(written) = written {
             // To the minute is all that it says.
             let until = Timestamp::new(written.jiff() + MINUTE);
             if kind == Document::SessionCheckpoint {
-                items.extend(removed(&known, parsed, until));
+                items.extend(import::removed(&known, parsed, until));
             }
             let is_older = known.changed_at().is_some_and(|last| last.since(written) >= MINUTE);
             if is_older && !items.is_empty() {
@@ -343,33 +345,6 @@ fn write(kind: Document, sheet: &Sheet) -> String {
         Document::Memory => bivouac_core::export::memory::section(sheet),
         Document::CheckpointMd => checkpoint_md::write(sheet),
     }
-}
-
-/// What was in a file when it was written and has been taken out of it since: a question whose row is gone was
-/// answered, and a blocker whose line is gone is out of the way. Only a file of ours can tell.
-fn removed(known: &Work, parsed: &Parsed, until: Timestamp) -> Vec<Item> {
-    let is_in_file =
-        |noun, key: &str| parsed.items.iter().any(|it| it.noun() == noun && it.key() == key);
-    let is_ours = known.tasks.iter().any(|it| is_in_file(Noun::Task, it.key()))
-        || known.decisions.iter().any(|it| is_in_file(Noun::Decision, it.key()));
-    if !is_ours {
-        return Vec::new();
-    }
-    let why = || Some(Note::cut("it was taken out of the file"));
-    let by = Some(Author::Import);
-    let questions = known.pending_approvals().filter(|it| it.created_at <= until);
-    let questions = questions.filter(|it| !is_in_file(Noun::Approval, it.key()));
-    let answered = questions.map(|it| {
-        let approval = it.approval.clone();
-        Item::Approval(Box::new(Approval { approval, answer: why(), by, ..Approval::default() }))
-    });
-    let blockers = known.open_blockers().filter(|it| it.created_at <= until);
-    let blockers = blockers.filter(|it| !is_in_file(Noun::Blocker, it.key()));
-    let resolved = blockers.map(|it| {
-        let blocker = it.blocker.clone();
-        Item::Blocker(Box::new(Blocker { blocker, resolution: why(), by, ..Blocker::default() }))
-    });
-    answered.chain(resolved).collect()
 }
 
 /// Reads a document that progress was written into.

@@ -16,7 +16,7 @@ use bivouac_core::observation::{self, Happening, Observation, Response, Tell};
 use bivouac_core::progress::Silent;
 use bivouac_core::session::{Session, Status};
 use bivouac_core::text::Note;
-use bivouac_core::work::{Entry, Noun, Task, TaskStatus};
+use bivouac_core::work::{Noun, given_up, is_list};
 use uuid::Uuid;
 
 use crate::config::Config;
@@ -109,9 +109,11 @@ impl Engine {
             used.files.extend(changed.iter().take(MANY_FILES).cloned());
         }
         let mut events = self.beginning(observation, session.id)?;
-        let unlisted = self.unlisted(&session, &response.events)?;
+        if is_list(&response.events) {
+            let known = self.journal.things(session.id, Noun::Task)?;
+            response.events.extend(given_up(&known, &response.events));
+        }
         events.append(&mut response.events);
-        events.extend(unlisted);
         if !events.is_empty() {
             self.record(session.id, events)?;
         }
@@ -128,33 +130,6 @@ impl Engine {
         words.or_else(|error| {
             self.note_failure(session.id, "brief the model", &error).map(|()| None)
         })
-    }
-
-    /// An agent's list tells of all that is in it: what is open and no longer there was given up.
-    fn unlisted(&self, session: &Session, events: &[Event]) -> Result<Vec<Event>> {
-        let listed: Vec<&Task> = events
-            .iter()
-            .filter_map(|event| match event {
-                Event::TaskChanged(task) if task.listed == Some(true) => Some(&**task),
-                _ => None,
-            })
-            .collect();
-        if listed.is_empty() {
-            return Ok(Vec::new());
-        }
-        let is_listed = |known: &Task| {
-            listed.iter().any(|it| match it.task.is_empty() {
-                true => it.subject == known.subject,
-                false => it.task == known.task,
-            })
-        };
-        let work = self.journal.things(session.id, Noun::Task)?;
-        let gone = work.open_tasks().filter(|it| it.listed == Some(true) && !is_listed(it));
-        let drop = |it: &Entry<Task>| {
-            let status = Some(TaskStatus::Dropped);
-            Event::TaskChanged(Box::new(Task { task: it.task.clone(), status, ..Task::default() }))
-        };
-        Ok(gone.map(drop).collect())
     }
 
     fn note_failure(&mut self, session: SessionId, what: &str, error: &Error) -> Result<()> {

@@ -87,11 +87,6 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// A text that may be there.
-pub(crate) fn read_text(path: &Path) -> Option<String> {
-    String::from_utf8(read(path).ok()??).ok()
-}
-
 /// Replaces a file: a new one beside it, made durable, takes its place with its permissions.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -111,24 +106,4 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
         let _nothing_to_lose = fs::remove_file(&beside);
     }
     written.map_err(Error::io(path))
-}
-
-/// What a progress spine says: a line for each of its files, with the status in it or its first heading.
-pub(crate) fn spine(folder: &Path) -> Vec<String> {
-    const MOST: usize = 50;
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    let line = |path: PathBuf| {
-        let text = read_text(&path)?;
-        let name = path.file_name()?.to_string_lossy().into_owned();
-        let document: Option<serde_json::Value> = serde_json::from_str(&text).ok();
-        let status = document.and_then(|it| {
-            let word = |key: &str| it.get(key)?.as_str().map(str::to_owned);
-            word("status").or_else(|| word("state"))
-        });
-        let heading = || Some(text.lines().find(|line| !line.trim().is_empty())?.trim().to_owned());
-        Some(format!("{name}: {}", status.or_else(heading)?))
-    };
-    paths.into_iter().filter_map(line).take(MOST).collect()
 }

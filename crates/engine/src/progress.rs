@@ -4,7 +4,7 @@ use bivouac_capture::agents;
 use bivouac_core::checkpoint::Trigger;
 use bivouac_core::id::EventId;
 use bivouac_core::session::Session;
-use bivouac_core::work::{Author, Entry, Item, Noun, TaskStatus, Thing, Work};
+use bivouac_core::work::{Author, Entry, Item, Noun, TaskStatus, Thing, Work, told};
 use bivouac_journal::append::{NewEvent, Terms};
 
 use crate::save::{SaveRequest, Saved};
@@ -24,6 +24,8 @@ pub struct Saying {
 pub struct Said {
     /// Each thing as it is now.
     pub things: Vec<Item>,
+    /// What was said, line by line.
+    pub told: Vec<String>,
     /// The session's last event.
     pub sequence: i64,
     /// The checkpoint that was due because of it.
@@ -71,20 +73,18 @@ impl Engine {
         let before = self.journal.session_sequence(session.id)?;
         let events = items.into_iter().enumerate().map(stamp).collect();
         let recorded = self.journal.append_once(self.clock.now(), events, &how.terms)?;
-        let items = recorded.iter().flat_map(Item::all_of);
-        let things = items.map(|item| self.now(session, item)).collect::<Result<_>>()?;
+        let (mut things, mut lines) = (Vec::new(), Vec::new());
+        for item in recorded.iter().flat_map(Item::all_of) {
+            let now = self.journal.thing(session.id, item.noun(), item.key())?;
+            lines.push(told(&item, now.as_ref().and_then(Item::title)));
+            things.push(now.unwrap_or(item));
+        }
         let sequence = self.journal.session_sequence(session.id)?;
         let saved = match due.filter(|_| sequence > before) {
             Some(trigger) => self.save_due(session, trigger),
             None => None,
         };
-        Ok(Said { things, sequence, saved })
-    }
-
-    /// A thing as it is by now.
-    fn now(&self, session: &Session, item: Item) -> Result<Item> {
-        let known = self.journal.thing(session.id, item.noun(), item.key())?;
-        Ok(known.unwrap_or(item))
+        Ok(Said { things, told: lines, sequence, saved })
     }
 
     /// What was said is on record, whatever becomes of the checkpoint.

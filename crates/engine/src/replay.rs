@@ -1,12 +1,12 @@
 //! Trying a failed step again.
 
 use bivouac_capture::agents::{self, restore::Launch};
-use bivouac_core::agent::AgentKind;
 use bivouac_core::replay::{self, Replay, World};
 use bivouac_core::session::Session;
 use bivouac_core::work::{Item, Noun, Step, TaskStatus, Thing};
 
 use crate::progress::{Saying, find};
+use crate::resume::agent_of;
 use crate::{Engine, Error, Result};
 
 impl Engine {
@@ -39,8 +39,7 @@ impl Engine {
         replay: &Replay,
         (extra, is_headless): (&[String], bool),
     ) -> Result<Launch> {
-        let agent: AgentKind = session.agent_type.parse().unwrap_or(AgentKind::ClaudeCode);
-        let agent = agents::of(agent);
+        let agent = agents::of(agent_of(session));
         let step = Step {
             step: replay.step.clone(),
             attempt: Some(replay.attempt),

@@ -78,11 +78,7 @@ impl Engine {
             (Err(_), _) => None,
         };
         let about = summary.as_ref().map(|it| self.conversation_about(it)).transpose()?;
-        let agent = match (&summary, session.agent_type.parse()) {
-            (Some(summary), _) => summary.agent,
-            (None, Ok(agent)) => agent,
-            (None, Err(_)) => AgentKind::ClaudeCode,
-        };
+        let agent = summary.as_ref().map_or_else(|| agent_of(session), |it| it.agent);
         let default = if summary.is_some() { Mode::Native } else { Mode::Brief };
         let main = about.as_ref().map(About::main);
         let open_calls = main.as_ref().map(|it| it.open_calls.clone()).unwrap_or_default();
@@ -214,6 +210,11 @@ pub fn start(launch: &Launch, folder: &Path, session: SessionId) -> Error {
         Err(error) => error.into(),
         Ok(never) => match never {},
     }
+}
+
+/// The agent a session is gone on with when it never had one of those we know: the one most people have.
+pub fn agent_of(session: &Session) -> AgentKind {
+    session.agent_type.parse().unwrap_or(AgentKind::ClaudeCode)
 }
 
 /// Is the agent there, and new enough for a conversation to come back?

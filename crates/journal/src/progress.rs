@@ -77,10 +77,10 @@ pub(crate) fn apply(connection: &Connection, stored: &StoredEvent, event: &Event
     }
     let is_said = bivouac_core::work::is_progress(event);
     for item in Item::all_of(event) {
-        if let Some(now) = put(connection, stored, item)?
+        if let Some(now) = put(connection, stored, item.clone())?
             && is_said
         {
-            Writer { connection, stored }.log(Level::Info, &told(&now))?;
+            Writer { connection, stored }.log(Level::Info, &told(&item, now.title()))?;
         }
     }
     Ok(())

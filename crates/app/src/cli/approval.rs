@@ -113,8 +113,8 @@ impl ApprovalCommand {
 fn check(args: &CheckArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
     let session = engine.session(args.session.as_deref())?;
     let report = engine.check_approvals(&session)?;
-    for item in &report.answered {
-        ui.say(format_args!("Recorded {}", bivouac_core::work::told(item)))?;
+    for (_, told) in &report.answered {
+        ui.say(format_args!("Recorded {told}"))?;
     }
     ui.say(format_args!(
         "{} answered, {} pending",
@@ -122,7 +122,7 @@ fn check(args: &CheckArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Err
         report.n_pending - report.answered.len() as u64
     ))?;
     ui.data(&json!({
-        "answered": report.answered.iter().map(|it| it.key()).collect::<Vec<_>>(),
+        "answered": report.answered.iter().map(|(key, _)| key).collect::<Vec<_>>(),
         "pending": report.n_pending - report.answered.len() as u64,
     }))?;
     Ok(Exit::Done)

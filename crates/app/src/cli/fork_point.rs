@@ -1,10 +1,12 @@
 //! `biv fork-point`: several ways forward, and the one that was taken.
 
+use std::str::FromStr;
+
 use bivouac_core::text::{Note, words_in};
 use bivouac_core::work::{ForkOption, ForkPoint, Item, Noun, key_in, slug};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
-use clap::{Args, Subcommand};
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Subcommand};
 
 use crate::cli::Error;
 use crate::cli::saying::{self, Listing, Saying, key_of};
@@ -30,18 +32,8 @@ pub struct OpenArgs {
     /// What to call it by; made of the title if left out
     #[arg(long, value_parser = key_in)]
     id: Option<String>,
-    /// A way forward, as `A: what it is`; what follows is about it, up to the next one
-    #[arg(long = "option", value_name = "LETTER: TITLE", required = true)]
-    options: Vec<ForkOption>,
-    /// What speaks for the option before it
-    #[arg(long = "pro", value_name = "TEXT")]
-    pros: Vec<String>,
-    /// What speaks against it
-    #[arg(long = "con", value_name = "TEXT")]
-    cons: Vec<String>,
-    /// Files it would touch
-    #[arg(long, value_name = "PATHS", value_delimiter = ',')]
-    files: Vec<String>,
+    #[command(flatten)]
+    ways: Ways,
     /// Who has to decide
     #[arg(long, value_name = "WHO")]
     needed_from: Option<String>,
@@ -85,39 +77,11 @@ fn open(args: &OpenArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error
     let fork_point = ForkPoint {
         fork_point: key,
         title: Some(args.title.clone()),
-        options: Some(in_order(args, &std::env::args().collect::<Vec<_>>())),
+        options: Some(args.ways.0.clone()),
         needed_from: args.needed_from.clone(),
         ..ForkPoint::default()
     };
     args.saying.add(Item::ForkPoint(Box::new(fork_point)), engine, ui)
-}
-
-/// What is said behind an option is about that option, so the order of the words counts.
-fn in_order(args: &OpenArgs, words: &[String]) -> Vec<ForkOption> {
-    let mut options = args.options.clone();
-    let (mut pros, mut cons) = (args.pros.iter(), args.cons.iter());
-    let mut files = args.files.iter();
-    let mut current = 0_usize;
-    for (place, word) in words.iter().enumerate() {
-        let flag = word.split('=').next().unwrap_or_default();
-        let option = options.get_mut(current.saturating_sub(1));
-        let Some(option) = option else { break };
-        match flag {
-            "--option" => current += 1,
-            "--pro" => option.pros.extend(pros.next().cloned()),
-            "--con" => option.cons.extend(cons.next().cloned()),
-            "--files" => {
-                let value = word
-                    .split_once('=')
-                    .map(|(_, it)| it)
-                    .or(words.get(place + 1).map(String::as_str));
-                let number = value.map_or(0, |value| value.split(',').count());
-                option.files.extend(files.by_ref().take(number).cloned());
-            }
-            _ => {}
-        }
-    }
-    options
 }
 
 fn decide(args: &DecideArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
@@ -140,4 +104,61 @@ fn decide(args: &DecideArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, E
         };
         Ok(Item::ForkPoint(Box::new(fork_point)))
     })
+}
+
+/// Options with what was said about each: what stands behind an option is about that one, so the order of the
+/// words counts.
+#[derive(Debug)]
+struct Ways(Vec<ForkOption>);
+
+impl Ways {
+    fn args() -> [Arg; 4] {
+        let many =
+            |name, value| Arg::new(name).long(name).value_name(value).action(ArgAction::Append);
+        [
+            many("option", "LETTER: TITLE").required(true).value_parser(ForkOption::from_str).help(
+                "A way forward, as `A: what it is`; what follows is about it, up to the next one",
+            ),
+            many("pro", "TEXT").help("What speaks for the option before it"),
+            many("con", "TEXT").help("What speaks against it"),
+            many("files", "PATHS").value_delimiter(',').help("Files it would touch"),
+        ]
+    }
+}
+
+impl Args for Ways {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.args(Self::args())
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Ways {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let places: Vec<usize> = matches.indices_of("option").into_iter().flatten().collect();
+        let options = matches.get_many::<ForkOption>("option").into_iter().flatten();
+        let mut options: Vec<ForkOption> = options.cloned().collect();
+        for name in ["pro", "con", "files"] {
+            let words = matches.get_many::<String>(name).into_iter().flatten();
+            for (word, place) in words.zip(matches.indices_of(name).into_iter().flatten()) {
+                let number = places.iter().filter(|option| **option < place).count();
+                let Some(option) = options.get_mut(number.saturating_sub(1)) else { continue };
+                let list = match name {
+                    "pro" => &mut option.pros,
+                    "con" => &mut option.cons,
+                    _ => &mut option.files,
+                };
+                list.push(word.clone());
+            }
+        }
+        Ok(Self(options))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }

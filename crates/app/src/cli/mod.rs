@@ -326,6 +326,8 @@ pub enum Error {
     NoIssue { branch: String },
     #[error("`{issue}` is no key of an issue")]
     BadIssue { issue: String },
+    #[error("there is no phase {number} of {total}")]
+    NoSuchPhase { number: u32, total: u32 },
     #[error("`{text}` is no time")]
     BadTime { text: String },
     #[error("there is no branch here")]
@@ -348,7 +350,7 @@ impl Error {
             Self::BadTime { .. } => Some("write it as `2026-03-01 14:30` or `2026-03-01T14:30:00Z`".to_owned()),
             Self::NoBranch => Some("it is a git branch that says what the work is about".to_owned()),
             Self::NoOption { known, .. } => Some(format!("the options are {known}")),
-            Self::Output(_) | Self::NotWritten { .. } | Self::Declined { .. } | Self::BadFile { .. } | Self::AlreadyThere { .. } => None,
+            Self::Output(_) | Self::NoSuchPhase { .. } | Self::NotWritten { .. } | Self::Declined { .. } | Self::BadFile { .. } | Self::AlreadyThere { .. } => None,
         }
     }
 
@@ -364,6 +366,7 @@ impl Error {
             | Self::NoIssue { .. }
             | Self::BadIssue { .. }
             | Self::BadTime { .. }
+            | Self::NoSuchPhase { .. }
             | Self::NoBranch => Exit::Usage,
             Self::Engine(bivouac_engine::Error::State(_)) => Exit::Usage,
             _ => Exit::Failed,

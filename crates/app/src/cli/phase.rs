@@ -1,7 +1,7 @@
 //! `biv phase`: where the work is.
 
 use bivouac_core::text::Note;
-use bivouac_core::work::{Item, Phase};
+use bivouac_core::work::{Item, Phase, key_in};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
 use clap::{Args, Subcommand};
@@ -21,6 +21,7 @@ pub enum PhaseCommand {
 #[derive(Debug, Args)]
 pub struct SetArgs {
     /// Its name, such as planning, delegate or review
+    #[arg(value_parser = key_in)]
     name: String,
     /// Which one it is
     #[arg(long, value_name = "N")]
@@ -42,6 +43,11 @@ impl PhaseCommand {
 
     pub fn run(&self, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
         let Self::Set(args) = self;
+        if let (Some(number), Some(total)) = (args.number, args.of)
+            && number > total
+        {
+            return Err(Error::NoSuchPhase { number, total });
+        }
         let phase = Phase {
             name: Some(args.name.clone()),
             number: args.number,

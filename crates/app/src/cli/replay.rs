@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
 use bivouac_engine::replay::check_replay;
-use bivouac_engine::resume::{Mode, check_agent, start};
+use bivouac_engine::resume::{Mode, agent_of, check_agent, start};
 use owo_colors::OwoColorize;
 use serde_json::json;
 
@@ -70,8 +70,7 @@ pub fn run(args: &ReplayArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
         ui.say(replay.prompt.trim_end())?;
         return Ok(Exit::Done);
     }
-    let agent = session.agent_type.parse().unwrap_or(bivouac_core::agent::AgentKind::ClaudeCode);
-    check_agent(agent, Mode::Brief)?;
+    check_agent(agent_of(&session), Mode::Brief)?;
     let is_headless = !std::io::stdout().is_terminal();
     let launch = engine.start_replay(&session, &replay, (&args.extra, is_headless))?;
     let folder = engine.home.workspace.clone();

@@ -1,7 +1,7 @@
 //! What all commands that speak of the work have in common: where their words go, and how they are shown.
 
 use bivouac_core::session::Session;
-use bivouac_core::work::{Item, Noun, Thing, Work, details, standing, told};
+use bivouac_core::work::{Item, Noun, Thing, Work, details, standing};
 use bivouac_engine::Engine;
 use bivouac_engine::progress;
 use bivouac_engine::save::Saved;
@@ -77,8 +77,8 @@ impl Saying {
             terms: Terms { expected: self.expected_sequence, ..terms },
         };
         let said = engine.say(session, vec![item], &how)?;
-        for thing in &said.things {
-            ui.say(format_args!("Recorded {}", told(thing)))?;
+        for told in &said.told {
+            ui.say(format_args!("Recorded {told}"))?;
         }
         let saved = match &said.saved {
             Some(Saved::Taken(report)) => Some(report.checkpoint.handle.to_string()),
@@ -111,11 +111,8 @@ pub fn list(args: &Listing, noun: Noun, engine: &mut Engine, ui: &mut Ui) -> Res
     let work = engine.things(&session, noun)?;
     let work = if args.open { work.open() } else { work };
     let items = work.items();
-    ui.data(
-        &serde_json::to_value(&work)
-            .map(|it| it[work_list(noun)].clone())
-            .map_or_else(|_| json!([]), |list| if list.is_null() { json!([]) } else { list }),
-    )?;
+    let document = serde_json::to_value(&work).unwrap_or_default();
+    ui.data(document.get(noun.list()).unwrap_or(&json!([])))?;
     if items.is_empty() {
         ui.say(format_args!("No {} on record.", plural(noun)))?;
         return Ok(Exit::Done);
@@ -136,11 +133,6 @@ pub fn table(items: &[Item]) -> Table {
         ]);
     }
     table
-}
-
-/// The name of a noun's list in a document.
-fn work_list(noun: Noun) -> String {
-    plural(noun).replace(' ', "_").replace("notes", "remarks").replace("test_runs", "tests")
 }
 
 fn plural(noun: Noun) -> String {

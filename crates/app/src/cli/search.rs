@@ -16,7 +16,7 @@ use crate::ui::{Ui, looks};
 #[derive(Debug, clap::Args)]
 pub struct SearchArgs {
     /// What to look for
-    #[arg(required = true)]
+    #[arg(required = true, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     words: Vec<String>,
     /// Only in this session
     #[arg(long, add = complete::sessions())]

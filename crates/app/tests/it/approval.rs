@@ -22,6 +22,17 @@ fn a_question_waits_until_it_is_answered() {
     a1   Run migration on production?  answered  slack · C0AHAQFJ7C1 · 1772393542.345149 · answer: yes, at night
     ");
     assert_snapshot!(env.run("approval list --open"), @"No approvals on record.");
+    // What happened is told as it happened, whatever came later.
+    let log = env.run("log");
+    assert!(
+        log.contains("approval.requested (a1-Run") && log.contains("approval.answered (a1-Run"),
+        "{log}"
+    );
+    let told = env.run("rehydrate");
+    assert!(
+        told.contains("approval.requested (a1-Run") && told.contains("approval.answered (a1-Run"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -24,6 +24,6 @@ fn documents_are_named_and_looked_for() {
     assert!(told.contains("Design: docs/design.md\n"), "{told}");
     assert!(told.contains("Plan: docs/plan.md (missing)"), "{told}");
     assert!(told.contains("Pr: https://example.com/pr/7 (unverified)"), "{told}");
-    assert_snapshot!(env.run("artifact remove plan"), @"Recorded artifact.changed (plan: docs/plan.md)");
+    assert_snapshot!(env.run("artifact remove plan"), @"Recorded artifact.removed (plan: docs/plan.md)");
     assert!(!env.run("rehydrate").contains("Plan: "), "{told}");
 }

@@ -16,7 +16,7 @@ fn a_delegation_tells_what_it_cost() {
     assert_snapshot!(env.run("delegation finish TAS-14 --status \"❌ Failed\" --note retry"), @"Recorded delegation.failed (2-UI Expert)");
     assert_snapshot!(env.run("delegation list"), @"
     ID   What              Status     About
-    1    Content Engineer  completed  TAS-12 · Standard
+    1    Content Engineer  completed  TAS-12 · Standard · ~20K tokens · 8 minutes
     2    UI Expert         failed     TAS-14 · retry
     ");
     let list = env.json("delegation list");

@@ -17,8 +17,7 @@ fn a_file_that_was_edited_by_hand_becomes_events() {
         .replace("| email-sender <!-- 001 --> |  |", "| email-sender <!-- 001 --> | TAS-12 |");
     env.write(file, &edited);
     assert_snapshot!(env.run("import session-checkpoint docs/SESSION-CHECKPOINT.md"), @"
-    Recorded session.described
-    Recorded task.added (001-email-sender)
+    Recorded task.changed (001-email-sender)
     Recorded decision.made (d1-Use SQS)
     ");
     assert_eq!(env.json("task list")[0]["issue"], "TAS-12");
@@ -38,6 +37,7 @@ fn the_other_two_come_back_as_well() {
     env.run("task add email-sender");
     env.run("blocker add \"no key\"");
     env.run("export handoff");
+    assert_eq!(env.run("import handoff HANDOFF.md"), "Nothing in it is new.");
     env.run("export checkpoint-md --file moment.md");
     env.run("session new --name two");
     let handoff = env.run("import handoff HANDOFF.md");

@@ -18,6 +18,11 @@ fn a_phase_replaces_the_one_before() {
     Session: work
     Phase: delegate (2 of 3)
     ");
+    assert_snapshot!(env.run("phase set review --number 5 --of 3"), @"
+    exit 2
+    error: there is no phase 5 of 3
+    ");
+    assert!(env.run("phase set \"\"").starts_with("exit 2"));
     assert_snapshot!(env.run("status"), @"
     Workspace  [root]/project
     Session    task-00000001 (active): work

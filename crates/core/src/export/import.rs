@@ -4,12 +4,21 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use super::Parsed;
 use super::inline::clean;
 use super::words::{rounded_seconds, rounded_tokens, write_moment};
 use crate::event::Event;
 use crate::redact::Redactor;
+use crate::session::Session;
+use crate::text::Note;
 use crate::time::Timestamp;
-use crate::work::{Item, Noun, Work, key_of};
+use crate::work::{Approval, Author, Blocker, Item, Noun, Outline, Thing, Work, key_of};
+
+/// What a document of a session says that was not known.
+pub fn news_of(known: &Work, session: &Session, mut found: Vec<Item>) -> Vec<Event> {
+    forget_title(&mut found, session);
+    changes(known, found)
+}
 
 /// The events that make the work say what was found. Things without a key are known by their titles, tasks
 /// also by their issues; one that is new keeps its empty key, for the journal to fill.
@@ -35,6 +44,50 @@ pub fn changes(known: &Work, found: Vec<Item>) -> Vec<Event> {
         events.extend(change(item, &said, same));
     }
     events
+}
+
+/// A document is headed by what a session is called where nobody named a feature. Read back, that is no news.
+fn forget_title(found: &mut Vec<Item>, session: &Session) {
+    let task = session.task_description.as_ref().map(|it| text(it.as_str()));
+    let names = [session.title(), task, Some(session.handle.to_string())];
+    for item in found.iter_mut() {
+        if let Item::Outline(outline) = item
+            && names
+                .iter()
+                .flatten()
+                .any(|name| outline.feature.as_ref().is_some_and(|it| it.as_str() == name))
+        {
+            outline.feature = None;
+        }
+    }
+    found.retain(|item| !matches!(item, Item::Outline(it) if **it == Outline { by: it.by, ..Outline::default() }));
+}
+
+/// What was in a file when it was written and has been taken out of it since: a question whose row is gone was
+/// answered, and a blocker whose line is gone is out of the way. Only a file of ours can tell.
+pub fn removed(known: &Work, parsed: &Parsed, until: Timestamp) -> Vec<Item> {
+    let is_in_file =
+        |noun, key: &str| parsed.items.iter().any(|it| it.noun() == noun && it.key() == key);
+    let is_ours = known.tasks.iter().any(|it| is_in_file(Noun::Task, it.key()))
+        || known.decisions.iter().any(|it| is_in_file(Noun::Decision, it.key()));
+    if !is_ours {
+        return Vec::new();
+    }
+    let why = || Some(Note::cut("it was taken out of the file"));
+    let by = Some(Author::Import);
+    let questions = known.pending_approvals().filter(|it| it.created_at <= until);
+    let questions = questions.filter(|it| !is_in_file(Noun::Approval, it.key()));
+    let answered = questions.map(|it| {
+        let approval = it.approval.clone();
+        Item::Approval(Box::new(Approval { approval, answer: why(), by, ..Approval::default() }))
+    });
+    let blockers = known.open_blockers().filter(|it| it.created_at <= until);
+    let blockers = blockers.filter(|it| !is_in_file(Noun::Blocker, it.key()));
+    let resolved = blockers.map(|it| {
+        let blocker = it.blocker.clone();
+        Item::Blocker(Box::new(Blocker { blocker, resolution: why(), by, ..Blocker::default() }))
+    });
+    answered.chain(resolved).collect()
 }
 
 /// A thing that is known, in the form it would have in a file.

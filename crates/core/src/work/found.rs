@@ -1,9 +1,9 @@
 //! What can be concluded from what agents do, so that nobody has to write it down: sub-agents are
 //! delegations, and some commands are tests.
 
-use super::Item;
-use super::nouns::{Delegation, TestRun};
+use super::nouns::{Delegation, Task, TestRun};
 use super::status::{TaskStatus, Verdict};
+use super::{Item, Work};
 use crate::agent::ToolUsed;
 use crate::event::Event;
 use crate::text::Note;
@@ -26,6 +26,34 @@ pub(super) fn conclude(event: &Event) -> Vec<Item> {
         _ => None,
     };
     found.into_iter().collect()
+}
+
+/// Do these events tell of an agent's own list of tasks?
+pub fn is_list(events: &[Event]) -> bool {
+    listed(events).next().is_some()
+}
+
+/// An agent's list tells of all that is in it at once: what is open and no longer there was given up.
+pub fn given_up(known: &Work, events: &[Event]) -> Vec<Event> {
+    let is_listed = |task: &Task| {
+        listed(events).any(|it| match it.task.is_empty() {
+            true => it.subject == task.subject,
+            false => it.task == task.task,
+        })
+    };
+    let gone = known.open_tasks().filter(|it| it.listed == Some(true) && !is_listed(it));
+    let drop = |task: String| {
+        let status = Some(TaskStatus::Dropped);
+        Event::TaskChanged(Box::new(Task { task, status, ..Task::default() }))
+    };
+    gone.map(|it| drop(it.task.clone())).collect()
+}
+
+fn listed(events: &[Event]) -> impl Iterator<Item = &Task> {
+    events.iter().filter_map(|event| match event {
+        Event::TaskChanged(task) if task.listed == Some(true) => Some(&**task),
+        _ => None,
+    })
 }
 
 fn test_run(used: &ToolUsed) -> Option<TestRun> {

@@ -11,6 +11,7 @@ mod values;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+pub use found::{given_up, is_list};
 pub use nouns::{
     Approval, Artifact, Author, Blocker, Commit, Decision, Delegation, ForkPoint, Gate, Outline,
     Partition, Phase, Remark, Step, Task, TestRun, Worktree,
@@ -99,6 +100,13 @@ macro_rules! nouns {
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$noun => $word,)+
+                }
+            }
+
+            /// The name of its list in [`Work`].
+            pub const fn list(self) -> &'static str {
+                match self {
+                    $(Self::$noun => stringify!($list),)+
                 }
             }
         }
@@ -220,12 +228,10 @@ macro_rules! nouns {
             /// What an event said, with the titles things have now.
             pub fn told(&self, event: &Event) -> Option<String> {
                 match Item::said_by(event)? {
-                    $(Item::$noun(newer) => {
-                        let known = self.$list.iter().find(|it| it.item.key() == newer.key());
-                        let mut item = known.map(|it| it.item.clone()).unwrap_or_default();
-                        item.set_key(newer.key().to_owned());
-                        item.absorb(*newer);
-                        Some(told::told(&Item::$noun(Box::new(item))))
+                    $(Item::$noun(said) => {
+                        let known = self.$list.iter().find(|it| it.item.key() == said.key());
+                        let title = known.and_then(|it| it.item.title());
+                        Some(told::told(&Item::$noun(said), title))
                     })+
                 }
             }

@@ -1,12 +1,15 @@
 //! Events in few words: for the log, for a briefing, and for finding them again.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
-use super::nouns::{Gate, Step, Task};
+use super::nouns::{Gate, Phase, Step, Task};
 use super::status::TaskStatus;
 use super::{Entry, Item, Thing, Work};
 use crate::event::Event;
 use crate::text::{Note, count, printable};
+use crate::time::in_words;
 
 /// `2 tasks completed, 1 in-progress, 3 pending`, and what else there is.
 pub fn progress(tasks: &[Entry<Task>]) -> String {
@@ -23,39 +26,40 @@ pub fn progress(tasks: &[Entry<Task>]) -> String {
     always + &also.collect::<String>()
 }
 
-/// What happened to a thing, as one line: `task.completed (001-email-sender)`.
-pub fn told(item: &Item) -> String {
-    printable(&happening(item))
-}
-
-fn happening(item: &Item) -> String {
-    let name = match (item.key(), item.title()) {
-        ("", Some(title)) => title,
+/// What an event said about a thing, as one line: `task.completed (001-email-sender)`. It says what it said
+/// then, whatever came later; only a title it did not tell is the one the thing has.
+pub fn told(said: &Item, title: Option<String>) -> String {
+    let is_named = said.title().is_some();
+    let title = said.title().or(title);
+    let name = match (said.key(), &title) {
+        ("", Some(title)) => title.clone(),
         (key, Some(title)) => format!("{key}-{title}"),
         (key, None) => key.to_owned(),
     };
-    match item {
+    let line = match said {
         Item::Outline(_) => "session.described".to_owned(),
-        Item::Phase(phase) => {
-            let about = phase.about.as_ref().map(Note::headline).filter(|it| !it.is_empty());
-            let number = phase.number.map(|number| number.to_string());
-            let name = phase.name.clone().or(about).or(number).unwrap_or_default();
-            format!("phase.changed ({name})")
-        }
+        Item::Phase(phase) => format!("phase.changed ({})", phase_name(phase)),
         Item::Artifact(artifact) => {
-            let kind = artifact.kind.as_deref().unwrap_or("document");
-            format!("artifact.changed ({kind}: {})", artifact.place)
+            let word = if artifact.is_over() { "removed" } else { "changed" };
+            let kind = title.as_deref().unwrap_or("document");
+            format!("artifact.{word} ({kind}: {})", artifact.place)
         }
-        Item::Task(task) => format!("task.{} ({name})", happened(task.status())),
+        Item::Task(it) => format!("task.{} ({name})", happened(it.status, is_named)),
         Item::Decision(_) => format!("decision.made ({name})"),
-        Item::Blocker(blocker) => format!("blocker.{} ({name})", resolved(blocker.is_over())),
-        Item::Approval(approval) => {
-            let word = if approval.is_over() { "answered" } else { "requested" };
-            format!("approval.{word} ({name})")
+        Item::Blocker(it) => {
+            format!("blocker.{} ({name})", if it.is_over() { "resolved" } else { "added" })
+        }
+        Item::Approval(it) => {
+            format!("approval.{} ({name})", if it.is_over() { "answered" } else { "requested" })
         }
         Item::Gate(gate) => format!("gate.executed ({}: {})", gate.name(), verdict(gate)),
-        Item::Step(step) => format!("step.{} ({name})", step_word(step)),
-        Item::Delegation(it) => format!("delegation.{} ({name})", happened(it.status())),
+        Item::Step(it) => match (it.status, it.attempt) {
+            (Some(TaskStatus::Failed), Some(attempt)) => {
+                format!("step.failed, attempt {attempt} ({name})")
+            }
+            (status, _) => format!("step.{} ({name})", happened(status, is_named)),
+        },
+        Item::Delegation(it) => format!("delegation.{} ({name})", happened(it.status, is_named)),
         Item::ForkPoint(fork) => match &fork.chosen {
             Some(chosen) => format!("fork_point.decided ({name}: {chosen})"),
             None => format!("fork_point.opened ({name})"),
@@ -74,7 +78,14 @@ fn happening(item: &Item) -> String {
             let verdict = run.verdict.map_or("ran", |verdict| verdict.as_str());
             format!("tests.run ({}: {verdict})", run.command)
         }
-    }
+    };
+    printable(&line)
+}
+
+fn phase_name(phase: &Phase) -> String {
+    let about = phase.about.as_ref().map(Note::headline).filter(|it| !it.is_empty());
+    let number = phase.number.map(|number| number.to_string());
+    phase.name.clone().or(about).or(number).unwrap_or_default()
 }
 
 /// A thing that came, went or changed between two moments.
@@ -160,12 +171,18 @@ pub fn details(item: &Item) -> String {
             list("", &it.files),
         ],
         Item::Step(it) => {
-            vec![word(&it.issue), word(&it.agent), note("error: ", &it.error), note("", &it.cached)]
+            let error = it.error().map(|error| format!("error: {}", error.headline()));
+            vec![word(&it.issue), word(&it.agent), error, note("", &it.cached)]
         }
-        Item::Delegation(it) => vec![word(&it.issue), word(&it.tier), note("", &it.note)],
+        Item::Delegation(it) => {
+            let tokens = it.tokens.map(|tokens| format!("~{}K tokens", tokens.div_ceil(1_000)));
+            let took = it.seconds.map(|seconds| in_words(Duration::from_secs(seconds)));
+            vec![word(&it.issue), word(&it.tier), tokens, took, note("", &it.note)]
+        }
         Item::Decision(it) => vec![note("", &it.why), notes("rejected: ", &it.rejected)],
         Item::Blocker(it) => {
-            vec![note("needs: ", &it.needs), word(&it.reference), note("", &it.resolution)]
+            let how = it.resolution.as_ref().map(Note::headline).filter(|how| how != "resolved");
+            vec![note("needs: ", &it.needs), word(&it.reference), how]
         }
         Item::Approval(it) => {
             vec![
@@ -200,27 +217,18 @@ fn step_standing(step: &Step) -> String {
     }
 }
 
-fn happened(status: TaskStatus) -> &'static str {
+/// What a status means for something that is named, and so may be new.
+fn happened(status: Option<TaskStatus>, is_named: bool) -> &'static str {
     match status {
-        TaskStatus::Pending => "added",
-        TaskStatus::InProgress => "started",
-        other => other.as_str(),
+        None => "changed",
+        Some(TaskStatus::Pending) if is_named => "added",
+        Some(TaskStatus::InProgress) => "started",
+        Some(other) => other.as_str(),
     }
-}
-
-fn resolved(is_over: bool) -> &'static str {
-    if is_over { "resolved" } else { "added" }
 }
 
 fn verdict(gate: &Gate) -> &'static str {
     gate.verdict.map_or("?", |verdict| verdict.as_str())
-}
-
-fn step_word(step: &Step) -> String {
-    match (step.status(), step.attempt) {
-        (TaskStatus::Failed, Some(attempt)) => format!("failed, attempt {attempt}"),
-        (status, _) => happened(status).to_owned(),
-    }
 }
 
 fn short(sha: &str) -> &str {

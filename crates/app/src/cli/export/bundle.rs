@@ -61,6 +61,12 @@ pub fn run(args: &BundleArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
     };
     let report = engine.export_bundle(&kept, care, target)?;
     drop(stdout);
+    if args.checkpoint.is_none() && engine.work(&session)? != engine.work_of(checkpoint)? {
+        let handle = &checkpoint.handle;
+        ui.note(format_args!(
+            "what was recorded since {handle} is not in it; `biv checkpoint create` holds it"
+        ));
+    }
     if args.raw {
         ui.note("it holds everything as it was, secrets included: for another machine of yours");
     } else if !report.private.is_empty() {

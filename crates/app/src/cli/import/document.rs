@@ -4,7 +4,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use bivouac_core::text::printable;
-use bivouac_core::work::told;
 use bivouac_engine::Engine;
 use bivouac_engine::export::{Document, parse};
 use serde_json::json;
@@ -34,10 +33,10 @@ pub fn run(
     let parsed = parse(kind, &args.file, &bytes)?;
     let session = engine.session_for_work(args.session.as_deref())?;
     let said = engine.import(&session, kind, &parsed)?;
-    for thing in &said.things {
-        ui.say(format_args!("Recorded {}", told(thing)))?;
+    for told in &said.told {
+        ui.say(format_args!("Recorded {told}"))?;
     }
-    if said.things.is_empty() {
+    if said.told.is_empty() {
         ui.say("Nothing in it is new.")?;
     }
     for ignored in &parsed.ignored {
@@ -46,7 +45,7 @@ pub fn run(
     ui.data(&json!({
         "session": session.handle.as_str(),
         "sequence": said.sequence,
-        "recorded": said.things.iter().map(told).collect::<Vec<_>>(),
+        "recorded": said.told,
         "ignored": parsed.ignored,
     }))?;
     Ok(Exit::Done)
