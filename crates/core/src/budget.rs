@@ -1,8 +1,8 @@
 //! How much a text costs a model, counted without its tokenizer and meant never to be too low.
 //!
-//! The prices were fitted to two real tokenizers, and `tests/tokens.rs` holds them to it: in pieces of 200,
-//! 2,000 and 20,000 bytes this repository is counted 35, 24 and 21 % too high on average, at least 1 % and
-//! at most 146 %; other scripts and drawn boxes up to three times what they cost.
+//! The prices were fitted to two real tokenizers, and `tests/tokens.rs` holds them to it: in pieces of 2,000
+//! and 20,000 bytes this repository is counted 24 and 21 % too high on average, at least 7 %; short pieces, other
+//! scripts and drawn boxes up to three times what they cost.
 
 /// Prices are in sixteenths of a token.
 const TOKEN: usize = 16;
