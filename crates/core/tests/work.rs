@@ -131,7 +131,7 @@ proptest! {
                 let key = (item.noun(), item.key().to_owned());
                 let before = rows.get(&key).cloned();
                 let stored = before.as_ref().map(|(_, stored)| stored.as_str());
-                if let Some((_, stored)) = item.onto(stored, at(minute)) {
+                if let Some((_, stored)) = item.onto(stored, at(minute)).unwrap() {
                     let first = before.map_or(minute, |(first, _)| first);
                     rows.insert(key, (first, stored));
                 }
@@ -141,7 +141,7 @@ proptest! {
         in_order.sort_by_key(|((noun, _), (first, _))| (*noun, *first));
         let mut from_rows = Work::default();
         for ((noun, _), (_, stored)) in in_order {
-            from_rows.add_stored(noun, &stored);
+            from_rows.add_stored(noun, &stored).unwrap();
         }
         prop_assert_eq!(&from_rows, &work);
         // Saying all of it again is no news.

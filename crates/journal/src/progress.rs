@@ -95,7 +95,9 @@ fn put(connection: &Connection, stored: &StoredEvent, item: Item) -> Result<Opti
         .prepare_cached(sql)?
         .query_row([session.as_str(), noun.as_str(), key.as_str()], |row| row.get(0))
         .optional()?;
-    let Some((item, data)) = item.onto(before.as_deref(), stored.recorded_at) else {
+    let Some((item, data)) =
+        item.onto(before.as_deref(), stored.recorded_at).map_err(|error| bad_row(&error))?
+    else {
         return Ok(None);
     };
     let sql = "INSERT INTO progress (session_id, noun, key, data, is_past, sequence) VALUES (?, ?, ?, ?, ?, ?)
@@ -115,6 +117,10 @@ fn put(connection: &Connection, stored: &StoredEvent, item: Item) -> Result<Opti
         connection.prepare_cached(sql)?.execute(params![session, noun.as_str(), number])?;
     }
     Ok(Some(item))
+}
+
+fn bad_row(error: &serde_json::Error) -> Error {
+    Error::BadRow { table: "progress", what: error.to_string() }
 }
 
 fn touch(connection: &Connection, stored: &StoredEvent, path: &str) -> Result<()> {
@@ -158,7 +164,9 @@ impl Journal {
         let rows = self.rows(sql, params![session.to_string(), noun.as_str(), most], |row| {
             Ok(row.get::<_, String>(0)?)
         })?;
-        rows.iter().for_each(|data| work.add_stored(noun, data));
+        rows.iter()
+            .try_for_each(|data| work.add_stored(noun, data))
+            .map_err(|error| bad_row(&error))?;
         Ok(())
     }
 
@@ -169,7 +177,9 @@ impl Journal {
         let rows = self.rows(sql, [session.to_string().as_str(), noun.as_str(), key], |row| {
             Ok(row.get::<_, String>(0)?)
         })?;
-        rows.iter().for_each(|data| work.add_stored(noun, data));
+        rows.iter()
+            .try_for_each(|data| work.add_stored(noun, data))
+            .map_err(|error| bad_row(&error))?;
         Ok(work.items().pop())
     }
 

@@ -143,3 +143,19 @@ fn an_agent_joins_the_session_whose_work_was_written_down() {
     env.hook("claude-code", "UserPromptSubmit", input.to_string()).ok();
     assert_eq!(env.json("session list").as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn a_row_that_cannot_be_read_is_told_and_comes_back() {
+    let env = env();
+    env.run("task add one");
+    env.sql("UPDATE progress SET data = '{\"task\": 7}'").unwrap();
+    for command in ["task list", "task start 001"] {
+        let told = env.run(command);
+        assert!(
+            told.contains("a row of `progress` cannot be read") && told.contains("biv reconcile"),
+            "{told}"
+        );
+    }
+    env.run("reconcile");
+    assert!(env.run("task list").contains("001  one"));
+}

@@ -145,13 +145,16 @@ macro_rules! nouns {
 
             /// The thing with this on top of what was stored of it before, and how to store that. None when
             /// this says nothing new.
-            pub fn onto(self, before: Option<&str>, at: Timestamp) -> Option<(Self, String)> {
+            pub fn onto(
+                self,
+                before: Option<&str>,
+                at: Timestamp,
+            ) -> Result<Option<(Self, String)>, serde_json::Error> {
                 match self {
-                    $(Self::$noun(item) => {
-                        let entry = onto(*item, before, at)?;
+                    $(Self::$noun(item) => Ok(onto(*item, before, at)?.map(|entry| {
                         let stored = to_json(&entry);
-                        Some((Self::$noun(Box::new(entry.item)), stored))
-                    })+
+                        (Self::$noun(Box::new(entry.item)), stored)
+                    })),)+
                 }
             }
 
@@ -197,11 +200,12 @@ macro_rules! nouns {
         }
 
         impl Work {
-            /// Adds a thing as it was stored. One that cannot be read is left out.
-            pub fn add_stored(&mut self, noun: Noun, stored: &str) {
+            /// Adds a thing as it was stored.
+            pub fn add_stored(&mut self, noun: Noun, stored: &str) -> Result<(), serde_json::Error> {
                 match noun {
-                    $(Noun::$noun => self.$list.extend(serde_json::from_str::<Entry<$type>>(stored)),)+
+                    $(Noun::$noun => self.$list.push(serde_json::from_str(stored)?),)+
                 }
+                Ok(())
             }
 
             /// Everything in it, as what events would have to say for it to be so.
@@ -386,11 +390,16 @@ impl Work {
     }
 }
 
-fn onto<T: Thing>(item: T, before: Option<&str>, at: Timestamp) -> Option<Entry<T>> {
-    match before.and_then(|stored| serde_json::from_str::<Entry<T>>(stored).ok()) {
-        Some(mut entry) => entry.absorb(item, at).then_some(entry),
-        None => Some(Entry::new(item, at)),
-    }
+fn onto<T: Thing>(
+    item: T,
+    before: Option<&str>,
+    at: Timestamp,
+) -> Result<Option<Entry<T>>, serde_json::Error> {
+    let Some(before) = before else {
+        return Ok(Some(Entry::new(item, at)));
+    };
+    let mut entry: Entry<T> = serde_json::from_str(before)?;
+    Ok(entry.absorb(item, at).then_some(entry))
 }
 
 fn absorb_into<T: Thing>(list: &mut Vec<Entry<T>>, item: T, at: Timestamp) {
@@ -446,10 +455,10 @@ mod tests {
         for (minute, event) in events.iter().enumerate() {
             work.apply(event, at(minute as u32));
             let item = Item::all_of(event).pop().unwrap();
-            stored = Some(item.onto(stored.as_deref(), at(minute as u32)).unwrap().1);
+            stored = Some(item.onto(stored.as_deref(), at(minute as u32)).unwrap().unwrap().1);
         }
         let mut from_row = Work::default();
-        from_row.add_stored(Noun::Task, &stored.unwrap());
+        from_row.add_stored(Noun::Task, &stored.unwrap()).unwrap();
         assert_eq!(from_row, work);
     }
 
