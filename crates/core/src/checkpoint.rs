@@ -34,6 +34,12 @@ pub struct Checkpoint {
     /// How far the work was: the stored [`crate::work::Work`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<ObjectId>,
+    /// Where the agent worked: the stored `Environment`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<ObjectId>,
+    /// What its terminal looked like: the stored `Terminal`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<ObjectId>,
     /// Whatever the caller wants to find again, as it was passed.
     pub state: Option<State>,
     /// The operation this was taken for, when it is a safety checkpoint.

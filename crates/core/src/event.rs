@@ -10,8 +10,10 @@ use crate::agent::{
 use crate::checkpoint::{Checkpoint, Trigger};
 use crate::id::{CheckpointId, ObjectId, OperationId};
 use crate::operation::{Operation, Outcome};
+use crate::run::{RunEnded, RunStarted};
 use crate::session::NewSession;
 use crate::text::{Name, Note};
+use crate::time::Timestamp;
 use crate::work::{
     Approval, Artifact, Blocker, Commit, Decision, Delegation, ForkPoint, Gate, Outline, Partition,
     Phase, Remark, Step, Task, TestRun, Worktree,
@@ -100,6 +102,9 @@ events! {
     RemarkMade(Box<Remark>) = "note.added",
     CommitSeen(Box<Commit>) = "commit.seen",
     TestsRun(Box<TestRun>) = "tests.run",
+    SessionInterrupted(StatusChange) = "session.interrupted",
+    RunStarted(Box<RunStarted>) = "run.started",
+    RunEnded(RunEnded) = "run.ended",
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -123,10 +128,13 @@ pub struct SessionRenamed {
     pub name: Name,
 }
 
-/// A session was paused, resumed, completed or failed.
+/// A session was paused, resumed, interrupted, completed or failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusChange {
     pub reason: Option<Note>,
+    /// Until when it is paused, where someone said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -134,6 +142,16 @@ pub struct CheckpointTaken {
     pub checkpoint: Checkpoint,
     /// The stored [`Manifest`].
     pub manifest: ObjectId,
+}
+
+impl CheckpointTaken {
+    /// The stored objects it names, besides the trees of its files and its conversation.
+    pub fn single_objects(&self) -> Vec<ObjectId> {
+        let Checkpoint { git, work, environment, terminal, .. } = &self.checkpoint;
+        let facts = git.as_ref().map(|git| git.facts);
+        let all = [Some(self.manifest), facts, *work, *environment, *terminal];
+        all.into_iter().flatten().collect()
+    }
 }
 
 /// An automatic checkpoint that was due and was not taken.

@@ -38,6 +38,10 @@ pub struct Session {
     pub status: Status,
     /// Why it is in this status, when someone said so.
     pub reason: Option<Note>,
+    /// When it came to be in this status.
+    pub status_at: Timestamp,
+    /// Until when it is paused, where someone said so.
+    pub until: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -55,6 +59,8 @@ impl Session {
 pub enum Status {
     Active,
     Paused,
+    /// Its process is gone, and nobody ended it.
+    Interrupted,
     Completed,
     Failed,
 }
@@ -68,12 +74,14 @@ pub struct AlreadyThere {
 }
 
 impl Status {
-    pub const ALL: [Self; 4] = [Self::Active, Self::Paused, Self::Completed, Self::Failed];
+    pub const ALL: [Self; 5] =
+        [Self::Active, Self::Paused, Self::Interrupted, Self::Completed, Self::Failed];
 
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
             Self::Paused => "paused",
+            Self::Interrupted => "interrupted",
             Self::Completed => "completed",
             Self::Failed => "failed",
         }
@@ -88,7 +96,7 @@ impl Status {
     pub fn allows(self, next: Self) -> bool {
         match next {
             Self::Active => self != Self::Active,
-            Self::Paused => self == Self::Active,
+            Self::Paused | Self::Interrupted => self == Self::Active,
             Self::Completed | Self::Failed => !self.is_ended(),
         }
     }
@@ -101,7 +109,7 @@ impl fmt::Display for Status {
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no status `{0}`; a session is active, paused, completed or failed")]
+#[error("there is no status `{0}`; a session is active, paused, interrupted, completed or failed")]
 pub struct BadStatus(String);
 
 impl FromStr for Status {
@@ -128,6 +136,10 @@ mod tests {
         check(Status::Paused, Status::Active, true);
         check(Status::Paused, Status::Failed, true);
         check(Status::Paused, Status::Paused, false);
+        check(Status::Active, Status::Interrupted, true);
+        check(Status::Paused, Status::Interrupted, false);
+        check(Status::Interrupted, Status::Active, true);
+        check(Status::Interrupted, Status::Failed, true);
         check(Status::Completed, Status::Active, true);
         check(Status::Completed, Status::Failed, false);
         check(Status::Failed, Status::Paused, false);

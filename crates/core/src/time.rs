@@ -82,6 +82,18 @@ impl FromStr for Age {
     }
 }
 
+/// A length of time that someone chose, in the largest unit up to hours that says it exactly:
+/// `24 hours`, `90 minutes`, `3 days`.
+pub fn exactly_in_words(span: Duration) -> String {
+    let seconds = span.as_secs();
+    let units = [(86_400, "day", 3 * 86_400), (3_600, "hour", 3_600), (60, "minute", 60)];
+    let fits =
+        |(size, _, least): &(u64, &str, u64)| seconds >= *least && seconds.is_multiple_of(*size);
+    let (size, unit, _) = units.into_iter().find(fits).unwrap_or((1, "second", 0));
+    let count = seconds / size;
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+}
+
 /// The largest unit that says it: `5 minutes`, `1 hour`, `3 days`.
 pub fn in_words(span: Duration) -> String {
     let seconds = span.as_secs();
@@ -143,5 +155,9 @@ mod tests {
         assert_eq!(in_words(Duration::from_secs(300)), "5 minutes");
         assert_eq!(in_words(Duration::from_secs(7_300)), "2 hours");
         assert_eq!(in_words(Duration::from_secs(90_000)), "1 day");
+        assert_eq!(exactly_in_words(Duration::from_secs(86_400)), "24 hours");
+        assert_eq!(exactly_in_words(Duration::from_secs(5_400)), "90 minutes");
+        assert_eq!(exactly_in_words(Duration::from_secs(61)), "61 seconds");
+        assert_eq!(exactly_in_words(Duration::from_secs(604_800)), "7 days");
     }
 }

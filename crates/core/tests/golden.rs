@@ -75,6 +75,9 @@ const AGREED: &[(&str, &str)] = &[
     ("note.added", "c9f321bace20e6b8"),
     ("commit.seen", "7c2423d1f1b17fe1"),
     ("tests.run", "eff3826dd183ddb5"),
+    ("session.interrupted", "7acf26d29485c7a3"),
+    ("run.started", "f657cb51db7c5d24"),
+    ("run.ended", "5bc8dd04f89093da"),
 ];
 
 #[test]

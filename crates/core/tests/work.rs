@@ -95,6 +95,8 @@ fn facts(work: Work) -> Facts {
             workspace: WorkspacePath::new(b"/code/app".as_slice()),
             metadata: None,
             status: Status::Active,
+            status_at: "2026-01-21T14:30:00Z".parse().unwrap(),
+            until: None,
             reason: None,
             created_at: at(0),
             updated_at: at(0),

@@ -319,6 +319,8 @@ impl Engine {
             git: None,
             conversation: None,
             work: None,
+            environment: None,
+            terminal: None,
             state: draft.request.state.clone(),
             operation: draft.operation,
             by: who(),

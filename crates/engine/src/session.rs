@@ -62,10 +62,11 @@ impl Engine {
         reason: Option<Note>,
     ) -> Result<Session> {
         check_change(session, status)?;
-        let change = StatusChange { reason };
+        let change = StatusChange { reason, until: None };
         let event = match status {
             Status::Active => Event::SessionResumed(change),
             Status::Paused => Event::SessionPaused(change),
+            Status::Interrupted => Event::SessionInterrupted(change),
             Status::Completed => Event::SessionCompleted(change),
             Status::Failed => Event::SessionFailed(change),
         };

@@ -229,9 +229,8 @@ pub(crate) fn mark_checkpoint(
     objects: &Objects<'_>,
     taken: &CheckpointTaken,
 ) -> Result<()> {
-    let Checkpoint { tree, git, conversation, work, .. } = &taken.checkpoint;
-    let facts = git.as_ref().map(|git| git.facts);
-    for id in [Some(taken.manifest), facts, *work].into_iter().flatten() {
+    let Checkpoint { tree, conversation, .. } = &taken.checkpoint;
+    for id in taken.single_objects() {
         live.mark(id);
     }
     if let Some(conversation) = conversation {

@@ -106,15 +106,14 @@ impl Engine {
         let mut verifier = Verifier::default();
         let mut affected = Vec::new();
         for kept in self.journal.checkpoints(&CheckpointFilter::default())? {
+            let others = kept.taken.single_objects();
             let checkpoint = kept.taken.checkpoint;
             let mut losses = verifier.losses(&objects, &checkpoint.tree)?;
             if let Some(conversation) = &checkpoint.conversation {
                 let lost = verifier.losses(&objects, &conversation.tree)?;
                 losses.extend(lost.into_iter().map(|loss| Loss { path: None, ..loss }));
             }
-            let facts = checkpoint.git.as_ref().map(|git| git.facts);
-            let others = [Some(kept.taken.manifest), facts, checkpoint.work];
-            for id in others.into_iter().flatten() {
+            for id in others {
                 if !objects.contains(&id)? {
                     losses.push(Loss { path: None, object: id });
                 }

@@ -18,6 +18,7 @@ mod projection;
 pub mod query;
 pub mod read;
 pub mod reconcile;
+pub mod runs;
 pub mod search;
 pub mod stored;
 

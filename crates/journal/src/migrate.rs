@@ -11,6 +11,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/0001_journal.sql"),
     include_str!("schema/0002_agents.sql"),
     include_str!("schema/0003_progress.sql"),
+    include_str!("schema/0004_runs.sql"),
 ];
 
 pub(crate) fn known_version() -> i64 {

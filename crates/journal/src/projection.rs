@@ -23,6 +23,7 @@ pub(crate) const TABLES: &[(&str, &str)] = &[
     ("handle_days", "prefix"),
     ("session_logs", "id"),
     ("operations", "id"),
+    ("runs", "session_id"),
     ("conversations", "agent, id"),
     ("progress", "session_id, noun, key"),
     ("key_numbers", "session_id, noun"),
@@ -111,6 +112,7 @@ pub(crate) fn apply(
         }
         Event::SessionPaused(change) => writer.change_status(Status::Paused, change)?,
         Event::SessionResumed(change) => writer.change_status(Status::Active, change)?,
+        Event::SessionInterrupted(change) => writer.change_status(Status::Interrupted, change)?,
         Event::SessionCompleted(change) => writer.change_status(Status::Completed, change)?,
         Event::SessionFailed(change) => writer.change_status(Status::Failed, change)?,
         Event::CheckpointTaken(taken) => writer.add_checkpoint(taken)?,
@@ -129,6 +131,9 @@ pub(crate) fn apply(
         Event::OperationStarted(operation) => writer.start_operation(operation)?,
         Event::OperationFinished(finished) => writer.finish_operation(finished)?,
         Event::Noted(noted) => writer.log(noted.level, &noted.message.to_string())?,
+        Event::RunStarted(_) | Event::RunEnded(_) => {
+            crate::runs::apply(connection, stored, &event)?;
+        }
         Event::Unknown { .. } => {}
         of_agents => crate::agents::apply(connection, stored, of_agents)?,
     }
@@ -151,8 +156,8 @@ pub(crate) struct Writer<'w> {
 impl Writer<'_> {
     fn create_session(&self, session: &NewSession) -> Result<()> {
         let sql = "INSERT INTO sessions (id, handle, name, agent_type, task_description, workspace,
-                                         created_at, updated_at, metadata, sequence)
-                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+                                         created_at, updated_at, status_at, metadata, sequence)
+                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
         self.connection.prepare_cached(sql)?.execute(params![
             session.id.to_string(),
             session.handle.as_str(),
@@ -161,6 +166,7 @@ impl Writer<'_> {
             session.task_description.as_ref().map(Note::as_str),
             workspace_value(&session.workspace),
             session.created_at.to_string(),
+            self.stored.recorded_at.to_string(),
             self.stored.recorded_at.to_string(),
             session.metadata.as_ref().map(|metadata| metadata.as_json()),
             self.stored.sequence,
@@ -188,16 +194,23 @@ impl Writer<'_> {
     }
 
     fn change_status(&self, status: Status, change: &StatusChange) -> Result<()> {
-        let sql = "UPDATE sessions SET status = ?, reason = ? WHERE id = ?";
+        let sql =
+            "UPDATE sessions SET status = ?, reason = ?, status_at = ?, until = ? WHERE id = ?";
         let reason = change.reason.as_ref();
         let session = self.stored.session_id.to_string();
         self.connection.prepare_cached(sql)?.execute(params![
             status.as_str(),
             reason.map(Note::as_str),
+            self.stored.recorded_at.to_string(),
+            change.until.map(|until| until.to_string()),
             session
         ])?;
         let because = reason.map(|reason| format!(": {}", reason.headline())).unwrap_or_default();
-        let level = if status == Status::Failed { Level::Error } else { Level::Info };
+        let level = match status {
+            Status::Failed => Level::Error,
+            Status::Interrupted => Level::Warning,
+            _ => Level::Info,
+        };
         let word = if status == Status::Active { "resumed" } else { status.as_str() };
         self.log(level, &format!("session {word}{because}"))
     }

@@ -56,7 +56,7 @@ pub struct KeptOperation {
     pub outcome: Option<Outcome>,
 }
 
-pub(crate) const SESSION_COLUMNS: &str = "id, handle, name, agent_type, task_description, status, reason, workspace, created_at, updated_at, metadata";
+pub(crate) const SESSION_COLUMNS: &str = "id, handle, name, agent_type, task_description, status, reason, workspace, created_at, updated_at, metadata, status_at, until";
 pub(crate) const CHECKPOINT_COLUMNS: &str = "checkpoint_data, is_pinned, sequence";
 
 impl Journal {
@@ -101,7 +101,7 @@ impl Journal {
     /// A workspace's open sessions that were worked on last, the newest first.
     pub fn open_sessions(&self, workspace: &WorkspacePath, most: u32) -> Result<Vec<Session>> {
         let sql = format!(
-            "SELECT {SESSION_COLUMNS} FROM sessions WHERE workspace = ? AND status IN ('active', 'paused')
+            "SELECT {SESSION_COLUMNS} FROM sessions WHERE workspace = ? AND status IN ('active', 'paused', 'interrupted')
              ORDER BY sequence DESC LIMIT ?"
         );
         self.rows(&sql, (workspace_value(workspace), most), read_session)
@@ -290,6 +290,8 @@ pub(crate) fn read_session(row: &Row<'_>) -> Result<Session> {
         created_at: parse(row, 8, TABLE)?,
         updated_at: parse(row, 9, TABLE)?,
         metadata: parse_some(row, 10, TABLE)?,
+        status_at: parse(row, 11, TABLE)?,
+        until: parse_some(row, 12, TABLE)?,
     })
 }
 

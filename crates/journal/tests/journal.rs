@@ -66,6 +66,8 @@ fn taken(session: u8, checkpoint: u8, number: u32) -> Event {
         git: None,
         conversation: None,
         work: None,
+        environment: None,
+        terminal: None,
         state: None,
         operation: None,
         by: "me@here".to_owned(),
@@ -178,7 +180,7 @@ fn progress() -> impl Strategy<Value = Event> {
 fn any_event() -> impl Strategy<Value = (u8, Event)> {
     let change = prop_oneof![Just(None), Just(Some("why".parse().unwrap()))];
     let status = (0u8..4, change).prop_map(|(which, reason)| {
-        let change = StatusChange { reason };
+        let change = StatusChange { reason, until: None };
         match which {
             0 => Event::SessionPaused(change),
             1 => Event::SessionResumed(change),

@@ -102,8 +102,10 @@ fn the_secrets_of_another_workspace_stay_there() {
     check();
     env.biv_in(&other, &["reconcile"]).ok();
     check();
-    // A store of the version before has no index yet.
-    env.sql("DROP TABLE search; DROP TABLE progress; DROP INDEX events_said; DROP INDEX events_of_progress; PRAGMA user_version = 2").unwrap();
+    // A store of an older version has no index yet.
+    let older = "DROP TABLE search; DROP TABLE progress; DROP INDEX events_said;
+                 DROP INDEX events_of_progress; DROP INDEX events_of_saving; PRAGMA user_version = 2";
+    env.sql(older).unwrap();
     env.biv_in(&other, &["note", "after the upgrade"]).ok();
     check();
     assert_eq!(env.json("search pin").as_array().unwrap().len(), 1);

@@ -30,7 +30,7 @@ fn a_session_is_opened_listed_and_shown() {
     assert_snapshot!(env.run("session list --status paused"), @"No sessions found.");
     assert_snapshot!(env.run("session list --status sleeping"), @"
     exit 2
-    error: invalid value 'sleeping' for '--status <STATUS>': there is no status `sleeping`; a session is active, paused, completed or failed
+    error: invalid value 'sleeping' for '--status <STATUS>': there is no status `sleeping`; a session is active, paused, interrupted, completed or failed
 
     For more information, try '--help'.
     ");

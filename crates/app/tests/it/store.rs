@@ -60,12 +60,12 @@ fn a_store_of_a_newer_version_is_only_read() {
     ");
     assert_snapshot!(env.run("checkpoint create"), @"
     exit 1
-    error: the store was written by a newer version (format 999; this one knows 3)
+    error: the store was written by a newer version (format 999; this one knows 4)
     hint: install the newer version of biv; until then the store can only be read
     ");
     assert_snapshot!(env.run("gc"), @"
     exit 1
-    error: the store was written by a newer version (format 999; this one knows 3)
+    error: the store was written by a newer version (format 999; this one knows 4)
     hint: install the newer version of biv; until then the store can only be read
     ");
 }

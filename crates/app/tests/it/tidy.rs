@@ -133,6 +133,7 @@ fn migrations_never_change() {
         ("0001_journal.sql", "361d20a76bb16f2a"),
         ("0002_agents.sql", "88ec6bfdcd22f784"),
         ("0003_progress.sql", "00f0e5a76881fac3"),
+        ("0004_runs.sql", "b166ea064cf0d3dc"),
     ];
     for (name, hash) in agreed {
         let script = fs::read(root().join("crates/journal/src/schema").join(name)).unwrap();

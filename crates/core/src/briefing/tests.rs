@@ -18,6 +18,8 @@ fn session() -> Session {
         workspace: crate::path::WorkspacePath::new(b"/code/app".as_slice()),
         metadata: None,
         status: Status::Active,
+        status_at: "2026-01-21T14:30:00Z".parse().unwrap(),
+        until: None,
         reason: None,
         created_at: at,
         updated_at: at,

@@ -28,6 +28,8 @@ pub(crate) fn sheet(work: Work) -> Sheet {
             workspace: WorkspacePath::new("/project"),
             metadata: None,
             status: Status::Active,
+            status_at: "2026-01-21T14:30:00Z".parse().unwrap(),
+            until: None,
             reason: None,
             created_at: at(0),
             updated_at: at(90),

@@ -125,6 +125,8 @@ impl Engine {
             git,
             conversation,
             work,
+            environment: None,
+            terminal: None,
             state: from.state.clone(),
             operation: None,
             by: who(),

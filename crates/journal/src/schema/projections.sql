@@ -8,6 +8,7 @@ DROP TABLE IF EXISTS touched_files;
 DROP TABLE IF EXISTS search;
 DROP TABLE IF EXISTS approvals;
 DROP TABLE IF EXISTS operations;
+DROP TABLE IF EXISTS runs;
 DROP TABLE IF EXISTS session_checkpoints;
 DROP TABLE IF EXISTS handle_days;
 DROP TABLE IF EXISTS sessions;
@@ -20,6 +21,9 @@ CREATE TABLE sessions (
     task_description TEXT,
     status           TEXT NOT NULL DEFAULT 'active',
     reason           TEXT,
+    -- When it came to be in this status, and until when it is paused.
+    status_at        TEXT NOT NULL,
+    until            TEXT,
     -- Text, or a blob where the path is not UTF-8.
     workspace        ANY  NOT NULL,
     created_at       TEXT NOT NULL,
@@ -79,6 +83,16 @@ CREATE TABLE operations (
     sequence   INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX operations_by_workspace ON operations (workspace, sequence);
+
+-- The last supervised run of each session.
+CREATE TABLE runs (
+    session_id TEXT    PRIMARY KEY REFERENCES sessions (id),
+    -- `run.started` as it was recorded.
+    data       TEXT    NOT NULL,
+    started_at TEXT    NOT NULL,
+    -- `run.ended`; NULL while it has not.
+    ending     TEXT
+) STRICT, WITHOUT ROWID;
 
 -- The agents' own conversations, and the sessions they belong to.
 CREATE TABLE conversations (
