@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use bivouac_capture::agents;
 use bivouac_capture::git::Repository;
+use bivouac_core::id::SessionId;
 use bivouac_core::path::{RelPath, WorkspacePath};
 use etcetera::BaseStrategy;
 
@@ -19,7 +20,7 @@ pub const WORKSPACE_CONFIG: &str = "bivouac.toml";
 const LOCAL_STORE: &str = ".agents";
 
 /// Every name the store uses. In a project that keeps its own store, only these are ours.
-pub const STORE_NAMES: [&str; 15] = [
+pub const STORE_NAMES: [&str; 17] = [
     "sessions.db",
     "sessions.db-wal",
     "sessions.db-shm",
@@ -30,7 +31,9 @@ pub const STORE_NAMES: [&str; 15] = [
     "damaged",
     "hooks",
     "restored",
+    "runs",
     "spool",
+    "watch",
     "store.lock",
     "sweep.lock",
     "create.lock",
@@ -161,6 +164,34 @@ impl Home {
         self.store.join("restored")
     }
 
+    /// Held by the supervisor of a session as long as it lives; its time is the last sign of life.
+    pub fn run_lock(&self, session: SessionId) -> PathBuf {
+        self.runs().join(format!("{session}.lock"))
+    }
+
+    /// What commands say that nobody is looking at.
+    pub fn run_log(&self, session: SessionId) -> PathBuf {
+        self.runs().join(format!("{session}.log"))
+    }
+
+    pub fn runs(&self) -> PathBuf {
+        self.store.join("runs")
+    }
+
+    /// Held by the one watcher a workspace may have.
+    pub fn watch_lock(&self) -> PathBuf {
+        self.watch().join(format!("{}.lock", self.workspace_path().key()))
+    }
+
+    /// Where that watcher answers.
+    pub fn watch_socket(&self) -> PathBuf {
+        self.watch().join(format!("{}.sock", self.workspace_path().key()))
+    }
+
+    pub fn watch(&self) -> PathBuf {
+        self.store.join("watch")
+    }
+
     /// Touched when a sweep ends.
     pub fn sweep_stamp(&self) -> PathBuf {
         self.store.join("swept")
@@ -172,7 +203,8 @@ impl Home {
 
     /// Makes the folders of the store, private to the user and durable.
     pub fn create_store(&self) -> Result<()> {
-        for folder in [self.store.clone(), self.packs(), self.store.join("index")] {
+        let below = [self.packs(), self.store.join("index"), self.runs(), self.watch()];
+        for folder in [self.store.clone()].into_iter().chain(below) {
             fs::DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
