@@ -4,7 +4,9 @@
 //! - [`dotenv`], [`pipeline`]: files that projects keep
 //! - [`git`]: what git says about a workspace, read without writing so much as its index
 //! - [`memory`]: a server that remembers things across sessions
+//! - [`notify`]: what the file system says about folders, as it happens
 //! - [`process`]: running other programs, with a clean environment and a deadline
+//! - [`pty`], [`signals`], [`supervised`]: a terminal for a program, and what becomes of it
 //! - [`running`]: which processes run
 
 pub mod agents;
@@ -12,8 +14,12 @@ pub mod dotenv;
 mod error;
 pub mod git;
 pub mod memory;
+pub mod notify;
 pub mod pipeline;
 pub mod process;
+pub mod pty;
 pub mod running;
+pub mod signals;
+pub mod supervised;
 
 pub use error::{Error, Result};

@@ -2,7 +2,7 @@
 //! none can keep us waiting for ever.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -38,6 +38,17 @@ impl Program {
             }
         }
         Self { name: name.to_owned(), command, within: Duration::from_secs(30), input: Vec::new() }
+    }
+
+    /// Our own program, in the language of whoever started us.
+    pub fn ours() -> Result<Self> {
+        let own = std::env::current_exe().map_err(Error::io("biv"))?;
+        let mut program = Self::new(&own.to_string_lossy());
+        match std::env::var_os("LC_ALL") {
+            Some(language) => program.command.env("LC_ALL", language),
+            None => program.command.env_remove("LC_ALL"),
+        };
+        Ok(program)
     }
 
     /// git, reading only: it takes no locks, refreshes no index, asks no questions.
@@ -85,6 +96,16 @@ impl Program {
         }
     }
 
+    /// Starts it to run beside us. Whoever asked looks after it.
+    pub fn start(mut self) -> Result<Started> {
+        self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let spawned = self.command.spawn();
+        let mut child =
+            spawned.map_err(|source| Error::NotStarted { program: self.name.clone(), source })?;
+        let words = read_in_background(child.stderr.take());
+        Ok(Started { number: child.id(), words })
+    }
+
     /// Runs it and answers what it wrote. A program that fails is an error with its last words.
     pub fn output(mut self) -> Result<Vec<u8>> {
         let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
@@ -115,6 +136,35 @@ impl Program {
             String::from_utf8_lossy(&words).lines().next().unwrap_or(NO_REASON).to_owned();
         Err(Error::Failed { program: self.name, message })
     }
+}
+
+/// A program that runs beside us.
+pub struct Started {
+    pub number: u32,
+    words: mpsc::Receiver<Vec<u8>>,
+}
+
+impl Started {
+    /// What it complained about, in one line, once it has ended.
+    pub fn complaint(&self) -> String {
+        let words = self.words.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&words);
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
+        if lines.is_empty() { NO_REASON.to_owned() } else { lines.join("; ") }
+    }
+}
+
+/// Where a program is that people call by its name.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let is_program = |path: &PathBuf| {
+        path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(is_program);
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(is_program)
 }
 
 /// A program that is told lines and answers lines. It is given up at a deadline, and ends with us.
@@ -257,6 +307,37 @@ pub fn become_program(
     let mut command = Command::new(program);
     command.args(args).current_dir(folder).envs(environment.iter().cloned()).env_remove(WITHIN);
     Err(Error::NotStarted { program: program.clone(), source: command.exec() })
+}
+
+/// Whose group of processes a program belongs to: the terminal's signals go to groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    Ours,
+    Own,
+}
+
+/// Starts a program with our own input and output. Answers its number; whoever asked looks after it.
+pub(crate) fn start_child(
+    words: &[String],
+    folder: &Path,
+    environment: &[(&str, String)],
+    group: Group,
+) -> Result<u32> {
+    use std::os::unix::process::CommandExt;
+    let (program, args) = words.split_first().ok_or(Error::NotText)?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place where programs are started"
+    )]
+    let mut command = Command::new(program);
+    command.args(args).current_dir(folder).envs(environment.iter().cloned()).env_remove(WITHIN);
+    if group == Group::Own {
+        command.process_group(0);
+    }
+    match command.spawn() {
+        Ok(child) => Ok(child.id()),
+        Err(source) => Err(Error::NotStarted { program: program.clone(), source }),
+    }
 }
 
 fn read_in_background(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {

@@ -40,7 +40,8 @@ pub fn running(command: &str, folder: &Path) -> Vec<u32> {
     found
 }
 
-fn identify(pid: u32) -> Option<ProcessId> {
+/// What tells a process from a later one with the same number. `None` when it is gone.
+pub fn identify(pid: u32) -> Option<ProcessId> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name may hold blanks and brackets; fields are counted from its end.
     let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().collect();

@@ -1,6 +1,7 @@
 //! Where everything is: the workspace, the store, the configuration.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use bivouac_capture::agents;
 use bivouac_capture::git::Repository;
+use bivouac_capture::process::Program;
 use bivouac_core::id::SessionId;
 use bivouac_core::path::{RelPath, WorkspacePath};
 use etcetera::BaseStrategy;
@@ -217,6 +219,17 @@ impl Home {
                 .map_err(Error::io(folder))?;
         }
         Ok(())
+    }
+
+    /// A command of ours, for this workspace and store.
+    pub(crate) fn own_command(&self, words: impl IntoIterator<Item = OsString>) -> Result<Program> {
+        let place = [
+            "--root".into(),
+            self.workspace.clone().into_os_string(),
+            "--store".into(),
+            self.store.clone().into_os_string(),
+        ];
+        Ok(Program::ours()?.args(place.into_iter().chain(words)))
     }
 
     /// The repository the workspace is in. One that spans the whole home folder is not about it.

@@ -13,7 +13,7 @@ use crate::{Error, Result};
 /// Held until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,11 +61,21 @@ impl Lock {
                 if hold == Hold::Alone {
                     sign(&mut file);
                 }
-                Ok(Some(Self { _file: file }))
+                Ok(Some(Self { file }))
             }
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(source)) => Err(Error::Io { path: path.to_owned(), source }),
         }
+    }
+}
+
+impl Lock {
+    /// A sign of life, which whoever looks at the file can tell the time of.
+    pub fn beat(&self) {
+        use rustix::fs::{Timespec, Timestamps, UTIME_NOW, futimens};
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let _seen_at_the_next =
+            futimens(&self.file, &Timestamps { last_access: now, last_modification: now });
     }
 }
 
@@ -77,7 +87,8 @@ fn sign(file: &mut File) {
         file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(line.as_bytes()));
 }
 
-fn owner(path: &Path) -> Option<String> {
+/// What the owner of a lock said about itself.
+pub(crate) fn owner(path: &Path) -> Option<String> {
     let mut text = String::new();
     File::open(path).ok()?.take(400).read_to_string(&mut text).ok()?;
     text.lines().next().map(bivouac_core::text::printable)

@@ -6,7 +6,6 @@ use std::fs;
 use std::path::PathBuf;
 
 use bivouac_capture::agents::{self, Hears, Input};
-use bivouac_capture::process::Program;
 use bivouac_capture::running;
 use bivouac_core::agent::{AgentKind, ConversationStarted, Source};
 use bivouac_core::checkpoint::Trigger;
@@ -320,15 +319,7 @@ impl Engine {
 
     /// Starts a command of ours for this workspace and store, and lets it go.
     pub(crate) fn start_own(&self, words: impl IntoIterator<Item = OsString>) -> Result<()> {
-        let own = std::env::current_exe().map_err(Error::io("biv"))?;
-        let place = [
-            "--root".into(),
-            self.home.workspace.clone().into_os_string(),
-            "--store".into(),
-            self.home.store.clone().into_os_string(),
-        ];
-        let words = place.into_iter().chain(words);
-        Ok(Program::new(&own.to_string_lossy()).args(words).start_detached()?)
+        Ok(self.home.own_command(words)?.start_detached()?)
     }
 }
 

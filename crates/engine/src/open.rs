@@ -146,11 +146,8 @@ impl Engine {
         if !is_due {
             return Ok(());
         }
-        if let Ok(own) = std::env::current_exe() {
-            let args =
-                [Path::new("gc"), Path::new("--auto"), Path::new("--store"), &self.home.store];
-            Program::new(&own.to_string_lossy()).args(args).start_detached()?;
-        }
+        let args = [Path::new("gc"), Path::new("--auto"), Path::new("--store"), &self.home.store];
+        Program::ours()?.args(args).start_detached()?;
         Ok(())
     }
 }
