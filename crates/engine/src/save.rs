@@ -208,7 +208,7 @@ impl Engine {
 
     /// Losing the cache costs one full scan, so failing to write it is no failure.
     fn remember(&self, taken: &Taken<'_>, checkpoint: CheckpointId) {
-        let _disposable = taken.remember(&self.home.stat_cache(), checkpoint);
+        let _disposable = taken.remember(&self.home.stat_cache(), checkpoint, None);
     }
 
     /// Scans the workspace and makes everything a checkpoint needs durable.

@@ -26,7 +26,7 @@ pub struct Stat {
     pub mtime_ns: i64,
     pub ctime_ns: i64,
     pub inode: u64,
-    /// How many names the file has. Not remembered.
+    /// How many names the file has. Only remembered as one or more.
     pub n_links: u64,
     /// Not remembered: it may have another number after the next start of the machine.
     pub device: u64,

@@ -22,9 +22,23 @@ pub(crate) struct ChangedFolder<'c> {
     pub(crate) children: Vec<(Box<[u8]>, Node<'c>)>,
     /// The tree it had, whose object is in the store.
     pub(crate) previous_tree: Option<ObjectId>,
-    /// Filled in once all its files were read.
+    /// Filled in, as what follows, once all its files were read.
     pub(crate) tree: Option<ObjectId>,
     pub(crate) totals: Totals,
+    /// It or something below has to be looked at whatever a watcher says.
+    pub(crate) is_restless: bool,
+}
+
+impl ChangedFolder<'_> {
+    /// Its tree was made, after those of all folders below it.
+    pub(crate) fn complete(&mut self, tree: ObjectId, totals: Totals) {
+        self.tree = Some(tree);
+        self.totals = totals;
+        // An index lies in `.git`, which nobody watches.
+        self.is_restless = !self.about.is_trusted
+            || self.about.index.is_some()
+            || self.children.iter().any(|(_, node)| node.is_restless());
+    }
 }
 
 pub(crate) enum Node<'c> {
@@ -56,6 +70,20 @@ impl Node<'_> {
     pub(crate) fn gap(why: Gap) -> Self {
         Self::Gap { why, is_folder: false }
     }
+
+    /// Can it change without a watcher of its folder seeing that, or was it not seen for certain?
+    pub(crate) fn is_restless(&self) -> bool {
+        match self {
+            // What is written through another name is told of that name only.
+            Self::File(file) => !file.is_trusted || file.stat.n_links > 1,
+            Self::Link(link) => !link.is_trusted,
+            Self::Folder(Folder::Same(cached)) => cached.is_restless,
+            Self::Folder(Folder::Changed(changed)) => changed.is_restless,
+            Self::Gap { why, .. } => {
+                matches!(why, Gap::Unreadable | Gap::TooLarge | Gap::ChangedWhileRead)
+            }
+        }
+    }
 }
 
 impl<'c> Folder<'c> {
@@ -70,8 +98,36 @@ impl<'c> Folder<'c> {
             previous_tree,
             tree: None,
             totals: Totals::default(),
+            is_restless: true,
         }))
     }
+
+    /// Shows every folder, except those below one that is the same.
+    pub(crate) fn each(&self, path: &mut Vec<u8>, show: &mut dyn FnMut(&mut Vec<u8>, &Self)) {
+        show(path, self);
+        let Self::Changed(changed) = self else { return };
+        for (name, node) in &changed.children {
+            if let Node::Folder(folder) = node {
+                with_name(path, name, |path| folder.each(path, show));
+            }
+        }
+    }
+}
+
+/// Does something with a path that leads one name further.
+pub(crate) fn with_name<T>(
+    path: &mut Vec<u8>,
+    name: &[u8],
+    then: impl FnOnce(&mut Vec<u8>) -> T,
+) -> T {
+    let length = path.len();
+    if !path.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    let done = then(path);
+    path.truncate(length);
+    done
 }
 
 /// A cached folder with some of its children replaced. `changes` need not be sorted.

@@ -7,6 +7,9 @@
 //!
 //! Folders are nested records with their length in front, so an unchanged one is skipped, compared
 //! and copied without being unpacked.
+//!
+//! Where a watcher knows what changed since, only that is looked at, and what is restless: things whose
+//! changes a watcher cannot see, or that the scan itself could not vouch for.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -18,7 +21,7 @@ use bivouac_core::id::{CheckpointId, ObjectId};
 
 use crate::beneath::{Kind, Stat};
 use crate::bytes::{Reader, put_signed, put_varint};
-use crate::node::{FileNode, Folder, LinkNode, LinkTarget, Node};
+use crate::node::{FileNode, Folder, LinkNode, LinkTarget, Node, with_name};
 use crate::scope::Inside;
 use crate::tree::{Content, gap_code, gap_from_code};
 use crate::{Error, Result};
@@ -26,18 +29,33 @@ use crate::{Error, Result};
 /// A short hash that stands for a set of rules, or for the state of a repository's index.
 pub type Fingerprint = [u8; 8];
 
-const MAGIC: &[u8; 8] = b"BIVSTAT1";
+const MAGIC: &[u8; 8] = b"BIVSTAT2";
 const CHECKSUM_LEN: usize = 32;
 /// The checksum of the records stands after the magic, then the base and its own checksum: a new
 /// checkpoint of an unchanged tree only replaces those two.
 const BASE_AT: usize = MAGIC.len() + CHECKSUM_LEN;
-const BASE_LEN: usize = 16;
+const BASE_LEN: usize = 16 + 16 + 8;
 const BODY_AT: usize = BASE_AT + BASE_LEN + CHECKSUM_LEN;
 
 /// A cache file that was read and whose checksums hold.
 pub struct StatCache {
     bytes: Vec<u8>,
-    base: CheckpointId,
+    base: Base,
+}
+
+/// What a cache belongs to.
+#[derive(Clone, Copy)]
+pub(crate) struct Base {
+    pub(crate) checkpoint: CheckpointId,
+    pub(crate) token: Option<Token>,
+}
+
+/// What a watcher's clock said before a scan: whatever it saw later may be missing from the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Never zero. Another watcher cannot say what this one saw.
+    pub watcher: [u8; 16],
+    pub tick: u64,
 }
 
 impl StatCache {
@@ -50,15 +68,29 @@ impl StatCache {
             return None;
         }
         let checksum = reader.array()?;
-        let base = CheckpointId::from_bytes(reader.array()?);
-        let is_whole = base_line(base, &checksum)[BASE_LEN..] == *reader.take(CHECKSUM_LEN)?
+        let base = Base::read(&mut reader)?;
+        let is_whole = base.line(&checksum)[BASE_LEN..] == *reader.take(CHECKSUM_LEN)?
             && hash(&bytes[BODY_AT..]) == checksum;
         is_whole.then_some(Self { bytes, base })
     }
 
     /// The checkpoint whose tree this is. Its objects are in the store as long as it is.
     pub fn base(&self) -> CheckpointId {
-        self.base
+        self.base.checkpoint
+    }
+
+    /// Since when a watcher has to know of changes; `None` if none was there.
+    pub fn token(&self) -> Option<Token> {
+        self.base.token
+    }
+
+    /// The paths of all folders it holds; the empty one is the workspace.
+    pub fn folders(&self) -> Vec<Box<[u8]>> {
+        let mut folders = Vec::new();
+        if let Some(root) = self.root() {
+            root.collect_folders(&mut Vec::new(), &mut folders);
+        }
+        folders
     }
 
     pub(crate) fn root(&self) -> Option<CachedFolder<'_>> {
@@ -66,13 +98,13 @@ impl StatCache {
     }
 
     /// Writes the cache anew. It is not made durable: one that did not survive costs one full scan.
-    pub(crate) fn save(path: &Path, base: CheckpointId, root: &Folder<'_>) -> Result<()> {
+    pub(crate) fn save(path: &Path, base: Base, root: &Folder<'_>) -> Result<()> {
         let mut bytes = vec![0; BODY_AT];
         write_folder(&mut bytes, root);
         let checksum = hash(&bytes[BODY_AT..]);
         bytes[..MAGIC.len()].copy_from_slice(MAGIC);
         bytes[MAGIC.len()..BASE_AT].copy_from_slice(&checksum);
-        bytes[BASE_AT..BODY_AT].copy_from_slice(&base_line(base, &checksum));
+        bytes[BASE_AT..BODY_AT].copy_from_slice(&base.line(&checksum));
         let temporary = path.with_extension("stat.tmp");
         let mut options = File::options();
         let file = options.write(true).create(true).truncate(true).mode(0o600).open(&temporary);
@@ -85,12 +117,12 @@ impl StatCache {
         })
     }
 
-    /// The same tree under a newer checkpoint.
-    pub(crate) fn rebase(path: &Path, base: CheckpointId) -> Result<()> {
+    /// The same tree under a newer checkpoint, or known to be the same at a later tick.
+    pub(crate) fn rebase(path: &Path, base: Base) -> Result<()> {
         let rebase = |file: File| {
             let mut checksum = [0; CHECKSUM_LEN];
             file.read_exact_at(&mut checksum, MAGIC.len() as u64)?;
-            file.write_all_at(&base_line(base, &checksum), BASE_AT as u64)
+            file.write_all_at(&base.line(&checksum), BASE_AT as u64)
         };
         File::options()
             .read(true)
@@ -105,13 +137,25 @@ fn hash(body: &[u8]) -> [u8; CHECKSUM_LEN] {
     *blake3::hash(body).as_bytes()
 }
 
-/// The base and the checksum that ties it to the records.
-fn base_line(base: CheckpointId, checksum: &[u8; CHECKSUM_LEN]) -> [u8; BASE_LEN + CHECKSUM_LEN] {
-    let mut line = [0; BASE_LEN + CHECKSUM_LEN];
-    line[..BASE_LEN].copy_from_slice(base.uuid().as_bytes());
-    let tied = hash(&[base.uuid().as_bytes().as_slice(), checksum].concat());
-    line[BASE_LEN..].copy_from_slice(&tied);
-    line
+impl Base {
+    /// Zeroes stand for no watcher.
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let checkpoint = CheckpointId::from_bytes(reader.array()?);
+        let token = Token { watcher: reader.array()?, tick: u64::from_le_bytes(reader.array()?) };
+        Some(Self { checkpoint, token: (token.watcher != [0; 16]).then_some(token) })
+    }
+
+    /// The base and the checksum that ties it to the records.
+    fn line(&self, checksum: &[u8; CHECKSUM_LEN]) -> [u8; BASE_LEN + CHECKSUM_LEN] {
+        let (watcher, tick) = self.token.map_or(([0; 16], 0), |token| (token.watcher, token.tick));
+        let base =
+            [self.checkpoint.uuid().as_bytes().as_slice(), &watcher, &tick.to_le_bytes()].concat();
+        let tied = hash(&[base.as_slice(), checksum].concat());
+        let mut line = [0; BASE_LEN + CHECKSUM_LEN];
+        line[..BASE_LEN].copy_from_slice(&base);
+        line[BASE_LEN..].copy_from_slice(&tied);
+        line
+    }
 }
 
 /// A folder as the last scan left it.
@@ -119,6 +163,8 @@ fn base_line(base: CheckpointId, checksum: &[u8; CHECKSUM_LEN]) -> [u8; BASE_LEN
 pub(crate) struct CachedFolder<'c> {
     record: &'c [u8],
     pub(crate) about: FolderFacts,
+    /// It or something below has to be looked at whatever a watcher says.
+    pub(crate) is_restless: bool,
     pub(crate) tree: ObjectId,
     pub(crate) totals: Totals,
     n_children: u32,
@@ -220,9 +266,12 @@ const TRUSTED: u8 = 1;
 const TOUCHY: u8 = 2;
 const IGNORE_FILE: u8 = 4;
 const REPOSITORY: u8 = 8;
+const RESTLESS: u8 = 16;
 /// The two highest bits of a folder's flags say how its inside is judged.
 const INSIDE_SHIFT: u8 = 6;
 const CHUNKED: u8 = 2;
+/// The file has more names than this one.
+const SHARED: u8 = 4;
 
 const FILE: u8 = 0;
 const LINK: u8 = 1;
@@ -248,7 +297,8 @@ impl<'c> CachedFolder<'c> {
         let tree = reader.object_id()?;
         let totals = Totals::read(&mut reader)?;
         let n_children = u32::try_from(reader.varint()?).ok()?;
-        Some(Self { record, about, tree, totals, n_children, children: reader })
+        let is_restless = flags & RESTLESS != 0;
+        Some(Self { record, about, is_restless, tree, totals, n_children, children: reader })
     }
 
     /// The size of the record: how much there is to look at.
@@ -258,6 +308,16 @@ impl<'c> CachedFolder<'c> {
 
     pub(crate) fn len(&self) -> usize {
         self.n_children as usize
+    }
+
+    /// Adds the path of this folder and those of all below it.
+    pub(crate) fn collect_folders(&self, path: &mut Vec<u8>, folders: &mut Vec<Box<[u8]>>) {
+        folders.push(path.as_slice().into());
+        for (name, node) in self.children() {
+            if let CachedNode::Folder(folder) = node {
+                with_name(path, name, |path| folder.collect_folders(path, folders));
+            }
+        }
     }
 
     /// The children in order of their names.
@@ -287,7 +347,8 @@ fn read_node<'c>(reader: &mut Reader<'c>) -> Option<CachedNode<'c>> {
     let node = match reader.byte()? {
         FILE => {
             let flags = reader.byte()?;
-            let stat = read_stat(reader, Kind::File)?;
+            let n_links = if flags & SHARED != 0 { 2 } else { 1 };
+            let stat = Stat { n_links, ..read_stat(reader, Kind::File)? };
             let id = reader.object_id()?;
             let content =
                 if flags & CHUNKED != 0 { Content::Chunked(id) } else { Content::Whole(id) };
@@ -328,6 +389,11 @@ fn write_stat(out: &mut Vec<u8>, stat: &Stat) {
     put_varint(out, stat.inode);
 }
 
+/// Those of the flags that are set.
+fn flags<const N: usize>(flags: [(bool, u8); N]) -> u8 {
+    flags.into_iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag)
+}
+
 fn write_folder(out: &mut Vec<u8>, folder: &Folder<'_>) {
     let changed = match folder {
         Folder::Same(cached) => return out.extend_from_slice(cached.record),
@@ -336,14 +402,14 @@ fn write_folder(out: &mut Vec<u8>, folder: &Folder<'_>) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     let about = &changed.about;
-    let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
-    out.push(
-        flag(about.is_trusted, TRUSTED)
-            | flag(about.is_touchy, TOUCHY)
-            | flag(about.has_ignore_file, IGNORE_FILE)
-            | flag(about.index.is_some(), REPOSITORY)
-            | about.inside.code() << INSIDE_SHIFT,
-    );
+    let flags = flags([
+        (about.is_trusted, TRUSTED),
+        (about.is_touchy, TOUCHY),
+        (about.has_ignore_file, IGNORE_FILE),
+        (about.index.is_some(), REPOSITORY),
+        (changed.is_restless, RESTLESS),
+    ]);
+    out.push(flags | about.inside.code() << INSIDE_SHIFT);
     write_stat(out, &about.stat);
     out.extend_from_slice(&about.rules);
     out.extend_from_slice(about.index.as_ref().map_or(&[], |index| index.as_slice()));
@@ -366,13 +432,14 @@ fn write_node(out: &mut Vec<u8>, node: &Node<'_>) {
         Node::File(FileNode { stat, is_trusted, content }) => {
             let content = content.expect("a file is only cached once it was read");
             let is_chunked = matches!(content, Content::Chunked(_));
-            let flags = u8::from(*is_trusted) * TRUSTED + u8::from(is_chunked) * CHUNKED;
+            let is_shared = stat.n_links > 1;
+            let flags = flags([(*is_trusted, TRUSTED), (is_chunked, CHUNKED), (is_shared, SHARED)]);
             out.extend_from_slice(&[FILE, flags]);
             write_stat(out, stat);
             out.extend_from_slice(content.id().as_bytes());
         }
         Node::Link(LinkNode { stat, is_trusted, target }) => {
-            out.extend_from_slice(&[LINK, u8::from(*is_trusted) * TRUSTED]);
+            out.extend_from_slice(&[LINK, flags([(*is_trusted, TRUSTED)])]);
             write_stat(out, stat);
             let target = match target {
                 LinkTarget::Known(id) => *id,

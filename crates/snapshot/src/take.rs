@@ -15,12 +15,12 @@ use rayon::prelude::*;
 use crate::beneath::{Kind, Root, Stat, is_gone, stat_open};
 use crate::block::ObjectKind;
 use crate::chunks::{self, WHOLE_LIMIT};
-use crate::node::{ChangedFolder, FileNode, Folder, LinkTarget, Node};
+use crate::node::{ChangedFolder, FileNode, Folder, LinkTarget, Node, with_name};
 use crate::objects::Objects;
 use crate::pack::PackWriter;
 use crate::path_set::PathSet;
 use crate::scope::{FindRepository, Scope, Settings};
-use crate::stat_cache::{StatCache, Totals};
+use crate::stat_cache::{Base, StatCache, Token, Totals};
 use crate::tree::{Content, Entry, FileEntry, Tree};
 use crate::walk::Walk;
 use crate::{Error, Result};
@@ -102,12 +102,41 @@ pub struct Taken<'c> {
 }
 
 impl Taken<'_> {
-    /// Remembers what was seen, once a checkpoint holds it.
-    pub fn remember(&self, path: &Path, checkpoint: CheckpointId) -> Result<()> {
+    /// Remembers what was seen, once a checkpoint holds it; and what a watcher's clock said before.
+    pub fn remember(
+        &self,
+        path: &Path,
+        checkpoint: CheckpointId,
+        token: Option<Token>,
+    ) -> Result<()> {
+        let base = Base { checkpoint, token };
         match &self.root {
-            Folder::Same(_) => StatCache::rebase(path, checkpoint),
-            changed @ Folder::Changed(_) => StatCache::save(path, checkpoint, changed),
+            Folder::Same(_) => StatCache::rebase(path, base),
+            changed @ Folder::Changed(_) => StatCache::save(path, base, changed),
         }
+    }
+
+    /// The paths of all folders in it; the empty one is the workspace.
+    pub fn folders(&self) -> Vec<Box<[u8]>> {
+        let mut folders = Vec::new();
+        self.root.each(&mut Vec::new(), &mut |path, folder| match folder {
+            Folder::Same(cached) => cached.collect_folders(path, &mut folders),
+            Folder::Changed(_) => folders.push(path.as_slice().into()),
+        });
+        folders
+    }
+
+    /// Those the cache did not hold as folders. What happens in them until they are watched nobody sees, so
+    /// the next scan has to be told that nothing is known of them.
+    pub fn new_folders(&self) -> Vec<Box<[u8]>> {
+        let mut folders = Vec::new();
+        self.root.each(&mut Vec::new(), &mut |path, folder| match folder {
+            Folder::Changed(changed) if changed.previous_tree.is_none() => {
+                folders.push(path.as_slice().into());
+            }
+            Folder::Changed(_) | Folder::Same(_) => {}
+        });
+        folders
     }
 }
 
@@ -282,20 +311,14 @@ fn collect_unread<'n, 'c>(
     unread: &mut Vec<Unread<'n, 'c>>,
 ) {
     for (name, node) in &mut folder.children {
-        let length = path.len();
-        if !path.is_empty() {
-            path.push(b'/');
-        }
-        path.extend_from_slice(name);
-        match node {
+        with_name(path, name, |path| match node {
             Node::File(FileNode { content: None, stat, .. }) => {
                 let size = stat.size;
                 unread.push(Unread { path: path.clone(), node, size });
             }
             Node::Folder(Folder::Changed(folder)) => collect_unread(folder, path, unread),
             _ => {}
-        }
-        path.truncate(length);
+        });
     }
 }
 
@@ -330,8 +353,7 @@ fn make_tree(folder: &mut Folder<'_>, sink: &mut Sink<'_>) -> Result<(ObjectId, 
     if changed.previous_tree != Some(id) {
         sink.put(ObjectKind::Tree, id, &bytes)?;
     }
-    changed.tree = Some(id);
-    changed.totals = totals;
+    changed.complete(id, totals);
     Ok((id, totals))
 }
 

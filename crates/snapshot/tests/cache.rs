@@ -134,7 +134,7 @@ fn scan(folder: &Path, cache: Option<&Path>) -> ObjectId {
     let mut sink = Sink::look();
     let taken = take(&request, &mut sink, &Silent).unwrap();
     if let Some(cache) = cache {
-        taken.remember(cache, CheckpointId::from_bytes([1; 16])).unwrap();
+        taken.remember(cache, CheckpointId::from_bytes([1; 16]), None).unwrap();
     }
     taken.tree
 }
