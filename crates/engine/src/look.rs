@@ -11,6 +11,7 @@ use bivouac_core::path::RelPath;
 use bivouac_snapshot::beneath::Root;
 use bivouac_snapshot::path_set::PathSet;
 use bivouac_snapshot::scope::{self, Above, Settings};
+use bivouac_snapshot::since::Since;
 use bivouac_snapshot::stat_cache::StatCache;
 use bivouac_snapshot::take::{Request, Sink, Taken, take};
 
@@ -55,6 +56,7 @@ impl Engine {
             settings: &scene.settings,
             find_repository: &|folder: &[u8]| find_repository(home, folder),
             cache: scene.cache.as_ref(),
+            since: Since::Unknown,
             forced,
             now_ns: self.clock.file_ns(),
         };

@@ -1,7 +1,7 @@
 //! KEEP: a workspace as content-addressed trees, and back.
 //!
 //! - [`beneath`]: the only way we touch a workspace
-//! - [`scope`], [`rules`], `walk`, [`stat_cache`], [`take`]: from files to a tree
+//! - [`scope`], [`rules`], [`since`], `walk`, [`stat_cache`], [`take`]: from files to a tree
 //! - [`tree`], [`chunks`], [`block`], [`pack`], [`objects`]: what is stored, and how
 //! - [`diff`], [`plan`], [`stage`], [`apply`], [`displaced`], [`checkout`]: from a tree back to files
 //! - [`growing`]: files that are not part of the workspace, and grow
@@ -24,6 +24,7 @@ pub mod path_set;
 pub mod plan;
 pub mod rules;
 pub mod scope;
+pub mod since;
 pub mod stage;
 pub mod stat_cache;
 pub mod sweep;

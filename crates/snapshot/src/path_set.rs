@@ -1,4 +1,4 @@
-//! A set of paths that can also be asked about folders: the files git tracks.
+//! A set of paths that can also be asked about folders: the files git tracks, or what changed.
 
 use bivouac_core::path::RelPath;
 
@@ -12,8 +12,11 @@ impl PathSet {
         self.sorted.binary_search_by(|own| own.as_ref().cmp(path)).is_ok()
     }
 
-    /// Is any path of the set inside this folder?
+    /// Is any path of the set inside this folder? The empty path is the workspace.
     pub fn has_below(&self, folder: &[u8]) -> bool {
+        if folder.is_empty() {
+            return !self.is_empty();
+        }
         let prefix = [folder, b"/"].concat();
         let first = self.sorted.partition_point(|own| own.as_ref() < prefix.as_slice());
         self.sorted.get(first).is_some_and(|own| own.starts_with(&prefix))

@@ -306,6 +306,20 @@ impl<'p> Level<'p> {
     }
 }
 
+/// Stacks levels of rules on each other and hands on the topmost.
+pub(crate) fn with_levels<T>(
+    mut levels: Vec<Level<'_>>,
+    below: Option<&Level<'_>>,
+    then: &mut dyn FnMut(&Level<'_>) -> T,
+) -> T {
+    let first = levels.remove(0);
+    let level = match below {
+        Some(below) => first.on_top_of(below),
+        None => first,
+    };
+    if levels.is_empty() { then(&level) } else { with_levels(levels, Some(&level), then) }
+}
+
 /// What the rules of a folder and the way it is looked into amount to.
 pub(crate) fn rules_fingerprint(here: &Here<'_>) -> Fingerprint {
     fingerprint([here.levels.fingerprint.as_slice(), &[here.inside.code()]])

@@ -1,7 +1,7 @@
 //! Taking a snapshot: look at the workspace, read what changed, make trees from the bottom up.
 //!
-//! A scan is one source of changes. What follows it only sees folders that are the same and folders
-//! that are not, so another source (a watcher) can take its place.
+//! What follows the scan only sees folders that are the same and folders that are not. Which they are
+//! comes from looking, or from a watcher as far as it knows.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -20,6 +20,7 @@ use crate::objects::Objects;
 use crate::pack::PackWriter;
 use crate::path_set::PathSet;
 use crate::scope::{FindRepository, Scope, Settings};
+use crate::since::Since;
 use crate::stat_cache::{Base, StatCache, Token, Totals};
 use crate::tree::{Content, Entry, FileEntry, Tree};
 use crate::walk::Walk;
@@ -32,6 +33,8 @@ pub struct Request<'a, 'c> {
     pub find_repository: &'a FindRepository<'a>,
     /// What the last snapshot saw, if its objects are still there.
     pub cache: Option<&'c StatCache>,
+    /// What changed since then.
+    pub since: Since<'a>,
     /// Paths to capture whatever the rules say.
     pub forced: &'a PathSet,
     /// The present, by the clock that stamps files.
@@ -148,9 +151,11 @@ pub fn take<'c>(
 ) -> Result<Taken<'c>> {
     let scope = Scope::new(request.root, request.settings, request.find_repository, request.forced);
     let known = request.cache.and_then(StatCache::root);
-    let walk = Walk { scope, now_ns: request.now_ns, is_first: known.is_none() };
+    // What is forced now may lie anywhere, and was not captured when the cache was written.
+    let since = if request.forced.is_empty() { request.since } else { Since::Unknown };
+    let walk = Walk::new(scope, request.now_ns, known);
     let read_root = |source| Error::Read { path: ".".into(), source };
-    let mut root = walk.run(known).map_err(read_root)?;
+    let mut root = walk.run(since).map_err(read_root)?;
     walk.scope.check_tracked()?;
     let reader = FileReader { root: request.root, max_file_size: request.settings.max_file_size };
     reader.read_all(&mut root, sink, progress)?;

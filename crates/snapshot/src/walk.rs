@@ -3,15 +3,21 @@
 //! A folder whose own stat did not change has the same list of names, so it is not even opened;
 //! then a scan is one `lstat` for each file and folder, on all cores. What did not change stays a
 //! reference into the cache and costs nothing further.
+//!
+//! Where a watcher tells what changed, the rest is not even looked at, unless it is restless.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bivouac_core::checkpoint::Gap;
 use rayon::prelude::*;
 
 use crate::beneath::{Kind, Named, Stat, is_gone};
 use crate::node::{FileNode, Folder, LinkNode, LinkTarget, Node, rebuild};
-use crate::scope::{Here, Inside, Judgement, Level, RepositoryHere, Scope, rules_fingerprint};
+use crate::scope::{
+    Here, Inside, Judgement, Level, RepositoryHere, Scope, rules_fingerprint, with_levels,
+};
+use crate::since::Since;
 use crate::stat_cache::{CachedFolder, CachedNode, Fingerprint, FolderFacts};
 
 /// Subtrees with a cache record larger than this are shared out among the cores.
@@ -21,12 +27,14 @@ const MAX_DEPTH: usize = 2_000;
 const IGNORE_FILE: &[u8] = b".gitignore";
 const MAX_IGNORE_FILE: u64 = 16 << 20;
 
-pub(crate) struct Walk<'a> {
+pub(crate) struct Walk<'a, 'c> {
     pub(crate) scope: Scope<'a>,
     /// When the scan began, by the file system's clock.
-    pub(crate) now_ns: i64,
-    /// Nothing is known of an earlier scan.
-    pub(crate) is_first: bool,
+    now_ns: i64,
+    /// What an earlier scan saw.
+    known: Option<CachedFolder<'c>>,
+    /// A file was met that has more names, and had not when the cache was written.
+    is_newly_shared: AtomicBool,
 }
 
 /// Why a folder could not be looked into.
@@ -51,10 +59,20 @@ impl From<Closed> for io::Error {
 }
 
 /// A folder on the way.
+#[derive(Clone, Copy)]
 struct Place<'p> {
     path: &'p [u8],
     depth: usize,
     stat: Stat,
+    /// What is known about changes in it.
+    since: Since<'p>,
+}
+
+impl Place<'_> {
+    /// Is a child as the cache holds it, without a look?
+    fn is_certain(&self, path: &[u8], cached: CachedNode<'_>) -> bool {
+        self.since.is_quiet(path) && !Node::from(cached).is_restless()
+    }
 }
 
 /// The names in a folder.
@@ -68,18 +86,30 @@ enum List<'c> {
 /// remembers and how its inside is judged.
 type Subfolder<'c> = (usize, Vec<u8>, Option<CachedFolder<'c>>, Inside);
 
-impl Walk<'_> {
-    /// Looks at the whole workspace.
-    pub(crate) fn run<'c>(&self, cached: Option<CachedFolder<'c>>) -> io::Result<Folder<'c>> {
-        let place = Place { path: b"", depth: 0, stat: self.scope.root.stat(b"")? };
-        let list = self.list(&place, cached).map_err(io::Error::from)?;
+impl<'a, 'c> Walk<'a, 'c> {
+    pub(crate) fn new(scope: Scope<'a>, now_ns: i64, known: Option<CachedFolder<'c>>) -> Self {
+        Self { scope, now_ns, known, is_newly_shared: AtomicBool::new(false) }
+    }
+
+    /// Looks at the workspace: at all of it, or at what changed.
+    pub(crate) fn run(&self, since: Since<'_>) -> io::Result<Folder<'c>> {
+        let root = self.root(since).map_err(io::Error::from)?;
+        // Nobody says where the file's other names are, nor what was written through them.
+        if matches!(since, Since::Only(_)) && self.is_newly_shared.load(Ordering::Relaxed) {
+            return self.root(Since::Unknown).map_err(io::Error::from);
+        }
+        Ok(root)
+    }
+
+    fn root(&self, since: Since<'_>) -> Result<Folder<'c>, Closed> {
+        let place = Place { path: b"", depth: 0, stat: self.scope.root.stat(b"")?, since };
+        let list = self.list(&place, self.known)?;
         let repository = self.scope.repository_at(b"");
-        self.at_top(&place, (cached, list), repository.as_ref(), Inside::Rules)
-            .map_err(io::Error::from)
+        self.at_top(&place, (self.known, list), repository.as_ref(), Inside::Rules)
     }
 
     /// Looks at a folder, which may be the top of a repository of its own.
-    fn folder<'c>(
+    fn folder(
         &self,
         place: &Place<'_>,
         here: Here<'_>,
@@ -104,7 +134,7 @@ impl Walk<'_> {
         }
     }
 
-    fn list<'c>(
+    fn list(
         &self,
         place: &Place<'_>,
         cached: Option<CachedFolder<'c>>,
@@ -123,7 +153,7 @@ impl Walk<'_> {
     }
 
     /// The top of a repository, or of a workspace without one: the rules start afresh.
-    fn at_top<'c>(
+    fn at_top(
         &self,
         place: &Place<'_>,
         (cached, list): (Option<CachedFolder<'c>>, List<'c>),
@@ -141,7 +171,7 @@ impl Walk<'_> {
     }
 
     /// Adds the folder's own ignore file to the rules, then looks.
-    fn by_rules<'c>(
+    fn by_rules(
         &self,
         place: &Place<'_>,
         here: Here<'_>,
@@ -168,10 +198,12 @@ impl Walk<'_> {
             rules: rules_fingerprint(&here),
             index,
         };
+        // Under other rules, what is known of the names says nothing: any of them may belong here now.
+        let is_by_same_rules = cached.is_some_and(|cached| cached.about.rules == about.rules);
+        let since = if is_by_same_rules { place.since } else { Since::Unknown };
+        let place = &Place { since, ..*place };
         let names = match list {
-            List::Known(cached)
-                if cached.about.rules == about.rules && !self.is_shaken(place, &cached, &here) =>
-            {
+            List::Known(cached) if is_by_same_rules && !self.is_shaken(place, &cached, &here) => {
                 return Ok(self.revisit(place, here, cached, index));
             }
             List::Known(_) => self.scope.root.list(place.path)?,
@@ -182,13 +214,11 @@ impl Walk<'_> {
 
     /// Could something other than the rules have changed what belongs here?
     fn is_shaken(&self, place: &Place<'_>, cached: &CachedFolder<'_>, here: &Here<'_>) -> bool {
-        let holds_forced = || place.path.is_empty() || self.scope.forced.has_below(place.path);
-        (here.index_changed && cached.about.is_touchy)
-            || (!self.scope.forced.is_empty() && holds_forced())
+        (here.index_changed && cached.about.is_touchy) || self.scope.forced.has_below(place.path)
     }
 
     /// The same names by the same rules: only the children themselves can have changed.
-    fn revisit<'c>(
+    fn revisit(
         &self,
         place: &Place<'_>,
         here: Here<'_>,
@@ -207,6 +237,7 @@ impl Walk<'_> {
                 CachedNode::Gap { why: Gap::Unreadable, is_folder: true } => {
                     folders.push((at, path.clone(), None, here.inside));
                 }
+                other if place.is_certain(&path, other) => {}
                 other => changes.extend(self.look_again(&path, other).map(|change| (at, change))),
             }
         }
@@ -225,7 +256,7 @@ impl Walk<'_> {
     }
 
     /// `None` when nothing changed; `Some(None)` when it is gone.
-    fn look_again<'c>(&self, path: &[u8], cached: CachedNode<'c>) -> Option<Option<Node<'c>>> {
+    fn look_again(&self, path: &[u8], cached: CachedNode<'c>) -> Option<Option<Node<'c>>> {
         let (before, is_trusted) = match cached {
             CachedNode::File { stat, is_trusted, .. } => (stat, is_trusted),
             CachedNode::Link { stat, is_trusted, .. } => (stat, is_trusted),
@@ -250,7 +281,7 @@ impl Walk<'_> {
     }
 
     /// Looks at every name anew.
-    fn visit<'c>(
+    fn visit(
         &self,
         place: &Place<'_>,
         here: Here<'_>,
@@ -286,7 +317,7 @@ impl Walk<'_> {
                 }
                 Some((_, Judgement::Capture { depends_on_git, .. })) => {
                     about.is_touchy |= depends_on_git;
-                    self.file_or_link(&path, cached)
+                    self.listed(place, &path, cached)
                 }
             };
             children.push((name, node));
@@ -301,8 +332,25 @@ impl Walk<'_> {
         Folder::changed(about, children, cached.map(|cached| cached.tree))
     }
 
+    /// A file or link that is captured. `None` when it is gone.
+    fn listed(
+        &self,
+        place: &Place<'_>,
+        path: &[u8],
+        cached: Option<CachedNode<'c>>,
+    ) -> Option<Node<'c>> {
+        match cached {
+            Some(cached @ (CachedNode::File { .. } | CachedNode::Link { .. }))
+                if place.is_certain(path, cached) =>
+            {
+                Some(cached.into())
+            }
+            _ => self.file_or_link(path, cached),
+        }
+    }
+
     /// Looks at subfolders, side by side where it pays. `None` stands for one that is gone.
-    fn folders<'c>(
+    fn folders(
         &self,
         place: &Place<'_>,
         here: Here<'_>,
@@ -310,7 +358,7 @@ impl Walk<'_> {
         weight: usize,
     ) -> Vec<(usize, Option<Node<'c>>)> {
         let look = |(at, path, cached, inside): Subfolder<'c>| {
-            (at, self.subfolder(&path, place.depth + 1, Here { inside, ..here }, cached))
+            (at, self.subfolder(&path, place, Here { inside, ..here }, cached))
         };
         if weight > WORTH_SHARING && folders.len() > 1 {
             return folders.into_par_iter().map(look).collect();
@@ -318,20 +366,27 @@ impl Walk<'_> {
         folders.into_iter().map(look).collect()
     }
 
-    fn subfolder<'c>(
+    fn subfolder(
         &self,
         path: &[u8],
-        depth: usize,
+        above: &Place<'_>,
         here: Here<'_>,
         cached: Option<CachedFolder<'c>>,
     ) -> Option<Node<'c>> {
+        if let Some(cached) = cached
+            && !here.index_changed
+            && above.is_certain(path, CachedNode::Folder(cached))
+        {
+            return Some(Node::Folder(Folder::Same(cached)));
+        }
         let unreadable = Some(Node::Gap { why: Gap::Unreadable, is_folder: true });
+        let depth = above.depth + 1;
         if depth > MAX_DEPTH {
             return unreadable;
         }
         let looked = match self.scope.root.stat(path) {
             Ok(stat) if stat.kind == Kind::Folder => {
-                self.folder(&Place { path, depth, stat }, here, cached)
+                self.folder(&Place { path, depth, stat, since: above.since }, here, cached)
             }
             Ok(_) => return self.file_or_link(path, None),
             Err(error) => Err(error.into()),
@@ -344,7 +399,7 @@ impl Walk<'_> {
     }
 
     /// A file's bytes are read later, many at once; a link is read here. `None` when it is gone.
-    fn file_or_link<'c>(&self, path: &[u8], cached: Option<CachedNode<'c>>) -> Option<Node<'c>> {
+    fn file_or_link(&self, path: &[u8], cached: Option<CachedNode<'c>>) -> Option<Node<'c>> {
         let stat = match self.scope.root.stat(path) {
             Ok(stat) => stat,
             Err(error) if is_gone(&error) => return None,
@@ -361,6 +416,9 @@ impl Walk<'_> {
     }
 
     fn file(&self, stat: Stat, cached: Option<CachedNode<'_>>) -> FileNode {
+        if stat.n_links > 1 && !is_same_shared_file(&stat, cached) {
+            self.is_newly_shared.store(true, Ordering::Relaxed);
+        }
         match cached {
             Some(CachedNode::File { stat: before, is_trusted: true, content })
                 if stat.is_same(&before) =>
@@ -376,15 +434,10 @@ impl Walk<'_> {
     /// without that care: nearly all it sees may be new, and none of it being changed.
     fn is_at_rest(&self, stat: &Stat) -> bool {
         const WRITTEN_OUT_NS: i64 = 60_000_000_000;
-        stat.is_settled(self.now_ns - if self.is_first { 0 } else { WRITTEN_OUT_NS })
+        stat.is_settled(self.now_ns - if self.known.is_none() { 0 } else { WRITTEN_OUT_NS })
     }
 
-    fn link<'c>(
-        &self,
-        path: &[u8],
-        stat: Stat,
-        cached: Option<CachedNode<'c>>,
-    ) -> Option<Node<'c>> {
+    fn link(&self, path: &[u8], stat: Stat, cached: Option<CachedNode<'c>>) -> Option<Node<'c>> {
         let (is_trusted, target) = match cached {
             Some(CachedNode::Link { stat: before, is_trusted: true, target })
                 if stat.is_same(&before) =>
@@ -401,18 +454,10 @@ impl Walk<'_> {
     }
 }
 
-/// Stacks levels of rules on each other and hands on the topmost.
-fn with_levels<T>(
-    mut levels: Vec<Level<'_>>,
-    below: Option<&Level<'_>>,
-    then: &mut dyn FnMut(&Level<'_>) -> T,
-) -> T {
-    let first = levels.remove(0);
-    let level = match below {
-        Some(below) => first.on_top_of(below),
-        None => first,
-    };
-    if levels.is_empty() { then(&level) } else { with_levels(levels, Some(&level), then) }
+/// All names of such a file are restless already.
+fn is_same_shared_file(stat: &Stat, cached: Option<CachedNode<'_>>) -> bool {
+    matches!(cached, Some(CachedNode::File { stat: before, .. })
+        if before.n_links > 1 && before.inode == stat.inode)
 }
 
 fn has_name(names: &[Named], name: &[u8]) -> bool {
