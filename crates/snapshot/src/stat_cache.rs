@@ -12,12 +12,13 @@
 //! changes a watcher cannot see, or that the scan itself could not vouch for.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use bivouac_core::checkpoint::{Coverage, Gap};
 use bivouac_core::id::{CheckpointId, ObjectId};
+use rustix::fs::{CWD, RenameFlags};
 
 use crate::beneath::{Kind, Stat};
 use crate::bytes::{Reader, put_signed, put_varint};
@@ -105,14 +106,9 @@ impl StatCache {
         bytes[..MAGIC.len()].copy_from_slice(MAGIC);
         bytes[MAGIC.len()..BASE_AT].copy_from_slice(&checksum);
         bytes[BASE_AT..BODY_AT].copy_from_slice(&base.line(&checksum));
-        let temporary = path.with_extension("stat.tmp");
-        let mut options = File::options();
-        let file = options.write(true).create(true).truncate(true).mode(0o600).open(&temporary);
-        let written = file
-            .and_then(|mut file| file.write_all(&bytes))
-            .and_then(|()| std::fs::rename(&temporary, path));
-        written.map_err(|error| {
-            let _gone_or_harmless = std::fs::remove_file(&temporary);
+        let spare = path.with_extension("stat.spare");
+        replace(path, &spare, &bytes).map_err(|error| {
+            let _gone_or_harmless = std::fs::remove_file(&spare);
             Error::write(path)(error)
         })
     }
@@ -130,6 +126,20 @@ impl StatCache {
             .open(path)
             .and_then(rebase)
             .map_err(Error::write(path))
+    }
+}
+
+/// Puts bytes in a file's place in one step. What stood there becomes the spare and is written over the
+/// next time. A new file each time would take two thirds of a save: all its pages are new, too, and some
+/// file systems flush what is renamed over an old file.
+fn replace(path: &Path, spare: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = File::options();
+    let file = options.write(true).create(true).truncate(false).mode(0o600).open(spare)?;
+    file.write_all_at(bytes, 0)?;
+    file.set_len(bytes.len() as u64)?;
+    match rustix::fs::renameat_with(CWD, spare, CWD, path, RenameFlags::EXCHANGE) {
+        Ok(()) => Ok(()),
+        Err(_no_file_yet_or_unsupported) => std::fs::rename(spare, path),
     }
 }
 
