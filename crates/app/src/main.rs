@@ -2,13 +2,15 @@
 
 use std::process::ExitCode;
 
+use bivouac::cli::run::lead_terminal;
 use bivouac::cli::{Cli, run_hook};
 use bivouac::report;
 use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
 
 fn main() -> ExitCode {
-    if let Some(exit) = run_hook(&std::env::args_os().collect::<Vec<_>>()) {
+    let words: Vec<_> = std::env::args_os().collect();
+    if let Some(exit) = run_hook(&words).or_else(|| lead_terminal(&words)) {
         return exit.into();
     }
     CompleteEnv::with_factory(Cli::command).complete();

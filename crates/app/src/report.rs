@@ -16,6 +16,8 @@ pub enum Exit {
     /// The command line makes no sense.
     Usage,
     DoneInPart,
+    /// As the command did that we ran.
+    Code(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -25,6 +27,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Usage => 2,
             Exit::DoneInPart => 3,
+            Exit::Code(code) => code,
         })
     }
 }

@@ -70,6 +70,11 @@ impl Program {
         self
     }
 
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
     pub fn within(mut self, within: Duration) -> Self {
         self.within = within;
         self

@@ -40,6 +40,24 @@ pub fn running(command: &str, folder: &Path) -> Vec<u32> {
     found
 }
 
+/// The machine whose process numbers ours are.
+pub fn machine() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// How often the kernel ended a process for want of memory: in our own group of processes where that is
+/// counted, else on the whole machine.
+pub fn oom_kills() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::"));
+    let events = own.map(|own| format!("/sys/fs/cgroup{own}/memory.events"));
+    let count = |text: String| -> Option<u64> {
+        text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.parse().ok()
+    };
+    let in_group = events.and_then(|path| fs::read_to_string(path).ok()).and_then(count);
+    in_group.or_else(|| fs::read_to_string("/proc/vmstat").ok().and_then(count))
+}
+
 /// What tells a process from a later one with the same number. `None` when it is gone.
 pub fn identify(pid: u32) -> Option<ProcessId> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

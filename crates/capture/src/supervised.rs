@@ -79,6 +79,13 @@ impl Supervised {
         };
     }
 
+    /// Sends on what the terminal did not send to it already.
+    pub fn signal_apart(&self, signal: i32) {
+        if self.group == Group::Own {
+            self.signal(signal);
+        }
+    }
+
     /// Lets a program go on that was stopped.
     pub fn proceed(&self) {
         let _gone = kill_process(self.started, Signal::CONT);

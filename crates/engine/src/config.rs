@@ -22,6 +22,8 @@ pub const DEFAULTS: &str = include_str!("default.toml");
 pub struct Config {
     pub autosave: autosave::Policy,
     pub retention: retention::Policy,
+    /// How long a command that is told to end may take for it.
+    pub grace: Duration,
     pub max_file_size: Bytes,
     pub include: Vec<String>,
     pub exclude: Vec<String>,
@@ -267,6 +269,11 @@ impl Layers {
                     as usize,
                 max_age: Duration::from_secs(days.saturating_mul(86_400)),
             },
+            grace: Duration::from_secs(self.number(
+                "run.grace_seconds",
+                0,
+                "a number of seconds",
+            )?),
             max_file_size: self.size("checkpoint.max_file_size")?,
             include: self.strings("workspace.include")?,
             exclude: self.strings("workspace.exclude")?,

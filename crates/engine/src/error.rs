@@ -121,6 +121,14 @@ pub enum Error {
     Memory(#[source] bivouac_capture::Error),
     #[error(transparent)]
     TooSmall(#[from] bivouac_core::briefing::TooSmall),
+    #[error("there is no program `{program}`")]
+    NoProgram { program: String },
+    #[error("session {handle} is already supervised by {owner}")]
+    AlreadySupervised { handle: SessionHandle, owner: String },
+    #[error("could not make a terminal for the command")]
+    NoTerminal { source: io::Error },
+    #[error("this workspace is already watched by {owner}")]
+    AlreadyWatched { owner: String },
     #[error("`BIV_CLOCK` is not a time: `{0}`")]
     BadClock(String),
     #[error("there is no home folder to keep the store in")]
@@ -235,6 +243,12 @@ impl Error {
             Self::Memory(_) => {
                 "`memory.command` in your own configuration says what is started; `[]` is nothing"
             }
+            Self::NoProgram { .. } => "check its name, and that it is installed and on the `PATH`",
+            Self::AlreadySupervised { .. } => "`biv attach` it, or leave `--session` out",
+            Self::NoTerminal { .. } => {
+                "without a terminal it runs with plain input and output: `biv run … < /dev/null`"
+            }
+            Self::AlreadyWatched { .. } => "`biv watch --status` tells how it is doing",
             Self::NoApprovalCommand => "set `approvals.command` in your own configuration",
             Self::TooSmall(_) => "raise `--budget`",
             _ => return None,

@@ -6,6 +6,7 @@
 //! - [`bundle`]: a checkpoint that leaves the store, and one that comes in
 //! - [`observe`], [`hooks`], [`converse`], [`brief`], [`resume`], [`fork`]: what agents do, and get back
 //! - [`progress`], [`approvals`], [`replay`], [`export`], [`memory`]: what is said about the work, and what follows
+//! - [`supervise`], [`watch`]: running an agent, or watching it run, and saving all the while
 //! - `look`, `git`, `heal`, `papers`, `room`, `secrets`, `seen`, `spool`: what those need
 //! - [`sweep`], [`verify`], [`reconcile`], [`status`]: looking after the store
 
@@ -44,8 +45,10 @@ pub mod select;
 pub mod session;
 mod spool;
 pub mod status;
+pub mod supervise;
 pub mod sweep;
 pub mod verify;
+pub mod watch;
 
 use std::sync::OnceLock;
 

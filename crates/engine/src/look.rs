@@ -11,11 +11,11 @@ use bivouac_core::path::RelPath;
 use bivouac_snapshot::beneath::Root;
 use bivouac_snapshot::path_set::PathSet;
 use bivouac_snapshot::scope::{self, Above, Settings};
-use bivouac_snapshot::since::Since;
 use bivouac_snapshot::stat_cache::StatCache;
 use bivouac_snapshot::take::{Request, Sink, Taken, take};
 
 use crate::home::Home;
+use crate::watch::News;
 use crate::{Engine, Error, Result};
 
 /// The workspace as it is, stored nowhere.
@@ -31,6 +31,8 @@ pub(crate) struct Scene {
     root: Root,
     settings: Settings,
     cache: Option<StatCache>,
+    /// What a watcher says changed since that cache.
+    pub(crate) news: News,
 }
 
 impl Engine {
@@ -56,15 +58,17 @@ impl Engine {
             settings: &scene.settings,
             find_repository: &|folder: &[u8]| find_repository(home, folder),
             cache: scene.cache.as_ref(),
-            since: Since::Unknown,
             forced,
+            since: scene.news.as_since(),
             now_ns: self.clock.file_ns(),
         };
         Ok(take(&request, sink, self.progress.as_ref())?)
     }
 
     pub(crate) fn scene(&self) -> Result<Scene> {
-        Ok(Scene { root: self.root()?, settings: self.settings(), cache: self.stat_cache()? })
+        let cache = self.stat_cache()?;
+        let news = News::since(&self.home, cache.as_ref().and_then(StatCache::token));
+        Ok(Scene { root: self.root()?, settings: self.settings(), cache, news })
     }
 
     pub(crate) fn root(&self) -> Result<Root> {

@@ -217,6 +217,13 @@ pub fn agent_of(session: &Session) -> AgentKind {
     session.agent_type.parse().unwrap_or(AgentKind::ClaudeCode)
 }
 
+/// The command by which an agent works off a prompt by itself.
+pub fn headless(kind: AgentKind, prompt: &str, extra: &[String]) -> Vec<String> {
+    let words = ["-p".to_owned(), prompt.to_owned()];
+    let words: Vec<String> = words.into_iter().chain(extra.iter().cloned()).collect();
+    agents::of(kind).start(&words).command
+}
+
 /// Is the agent there, and new enough for a conversation to come back?
 pub fn check_agent(kind: AgentKind, mode: Mode) -> Result<()> {
     let agent = agents::of(kind);

@@ -195,7 +195,7 @@ impl Engine {
         };
         // A scan with forced paths is not what the next one expects.
         if draft.forced.is_empty() {
-            self.remember(&taken, draft.id);
+            self.remember(&taken, &scene, draft.id);
         }
         let checkpoint = recorded.checkpoint;
         Ok(Saved::Taken(Box::new(SaveReport {
@@ -207,8 +207,9 @@ impl Engine {
     }
 
     /// Losing the cache costs one full scan, so failing to write it is no failure.
-    fn remember(&self, taken: &Taken<'_>, checkpoint: CheckpointId) {
-        let _disposable = taken.remember(&self.home.stat_cache(), checkpoint, None);
+    fn remember(&self, taken: &Taken<'_>, scene: &Scene, checkpoint: CheckpointId) {
+        let token = scene.news.settle(&self.home, taken);
+        let _disposable = taken.remember(&self.home.stat_cache(), checkpoint, token);
     }
 
     /// Scans the workspace and makes everything a checkpoint needs durable.
@@ -248,7 +249,7 @@ impl Engine {
             (autosave::after_scan(draft.request.trigger, change), parent, is_wanted)
         {
             if taken.tree == parent.tree && draft.forced.is_empty() {
-                self.remember(&taken, parent.id);
+                self.remember(&taken, scene, parent.id);
             }
             return Ok(Stored::Unchanged(unchanged(why, &parent.handle)));
         }

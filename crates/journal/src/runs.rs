@@ -36,7 +36,7 @@ pub(crate) fn apply(connection: &Connection, stored: &StoredEvent, event: &Event
             let sql = "UPDATE runs SET ending = ? WHERE session_id = ?";
             connection.prepare_cached(sql)?.execute(params![stored.data, session])?;
             match ended.ending.reason() {
-                Some(reason) => writer.log(Level::Warning, &reason),
+                Some(reason) => writer.log(Level::Info, &format!("the command is over: {reason}")),
                 None => writer.log(Level::Info, "the command ended well"),
             }
         }

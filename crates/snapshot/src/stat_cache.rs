@@ -52,7 +52,7 @@ pub(crate) struct Base {
 }
 
 /// What a watcher's clock said before a scan: whatever it saw later may be missing from the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Token {
     /// Never zero. Another watcher cannot say what this one saw.
     pub watcher: [u8; 16],

@@ -13,6 +13,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -182,6 +183,19 @@ impl TestEnv {
     pub fn start<W: AsRef<OsStr>>(&self, words: &[W]) -> Child {
         let mut command = self.biv_command(&self.work(), words);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The same with the clock on the wall, for what has to wait for it. In a group of its own, so that it can
+    /// be ended with all it started.
+    pub fn start_live<W: AsRef<OsStr>>(&self, words: &[W]) -> Child {
+        let mut command = self.biv_command(&self.work(), words);
+        command.env_remove("BIV_CLOCK").process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Runs a command by the clock on the wall.
+    pub fn live<W: AsRef<OsStr>>(&self, words: &[W]) -> Run {
+        self.finish(self.start_live(words))
     }
 
     pub fn finish(&self, child: Child) -> Run {

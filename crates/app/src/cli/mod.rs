@@ -31,14 +31,17 @@ pub mod rehydrate;
 pub mod replay;
 pub mod restoring;
 pub mod resume;
+pub mod run;
 pub mod saying;
 pub mod search;
 pub mod session;
 pub mod status;
 pub mod step;
+pub mod submit;
 pub mod task;
 pub mod undo;
 pub mod verify;
+pub mod watch;
 pub mod worktree;
 
 use std::ffi::OsString;
@@ -121,6 +124,9 @@ enum Command {
     Session(session::SessionCommand),
     #[command(subcommand, visible_alias = "cp")]
     Checkpoint(checkpoint::CheckpointCommand),
+    Run(run::RunArgs),
+    Submit(submit::SubmitArgs),
+    Watch(watch::WatchArgs),
     Resume(resume::ResumeArgs),
     Fork(fork::ForkArgs),
     Rehydrate(rehydrate::RehydrateArgs),
@@ -190,6 +196,9 @@ impl Cli {
             Command::Completions(args) => completions::run(args, ui),
             Command::Hooks(command) => command.run(&wishes, ui),
             Command::Hook(args) => Ok(hook::run(args, &wishes)),
+            Command::Run(args) => run::run(args, &wishes, ui),
+            Command::Submit(args) => submit::run(args, &wishes, ui),
+            Command::Watch(args) => watch::run(args, &wishes, ui),
             command => {
                 let mut engine = open(&wishes, command.need(), ui)?;
                 let result = command.run(&mut engine, ui);
@@ -236,6 +245,9 @@ impl Command {
             | Self::Config(_)
             | Self::Completions(_)
             | Self::Hooks(_)
+            | Self::Run(_)
+            | Self::Submit(_)
+            | Self::Watch(_)
             | Self::Hook(_) => Need::Read,
         }
     }
@@ -278,6 +290,9 @@ impl Command {
             | Self::Config(_)
             | Self::Completions(_)
             | Self::Hooks(_)
+            | Self::Run(_)
+            | Self::Submit(_)
+            | Self::Watch(_)
             | Self::Hook(_) => {
                 unreachable!("these were run without an engine")
             }
@@ -332,6 +347,12 @@ pub enum Error {
     BadTime { text: String },
     #[error("there is no branch here")]
     NoBranch,
+    #[error("nobody watches this workspace")]
+    NoWatcher,
+    #[error(
+        "this workspace is watched by a supervisor (process {process}), as long as its command runs"
+    )]
+    MayNotStop { process: u32 },
     #[error("there is no option `{option}`")]
     NoOption { option: String, known: String },
 }
@@ -349,6 +370,8 @@ impl Error {
             Self::BadIssue { .. } => Some("write it as PROJ-123 or #174, or `none`".to_owned()),
             Self::BadTime { .. } => Some("write it as `2026-03-01 14:30` or `2026-03-01T14:30:00Z`".to_owned()),
             Self::NoBranch => Some("it is a git branch that says what the work is about".to_owned()),
+            Self::NoWatcher => Some("`biv watch` starts one".to_owned()),
+            Self::MayNotStop { .. } => Some("end the command, or leave it watched".to_owned()),
             Self::NoOption { known, .. } => Some(format!("the options are {known}")),
             Self::Output(_) | Self::NoSuchPhase { .. } | Self::NotWritten { .. } | Self::Declined { .. } | Self::BadFile { .. } | Self::AlreadyThere { .. } => None,
         }
@@ -369,6 +392,8 @@ impl Error {
             | Self::NoSuchPhase { .. }
             | Self::NoBranch => Exit::Usage,
             Self::Engine(bivouac_engine::Error::State(_)) => Exit::Usage,
+            // As shells answer.
+            Self::Engine(bivouac_engine::Error::NoProgram { .. }) => Exit::Code(127),
             _ => Exit::Failed,
         }
     }

@@ -1,0 +1,162 @@
+//! `biv run`: a command under supervision, saved while it runs.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use bivouac_core::run::Ending;
+use bivouac_core::session::Session;
+use bivouac_core::text::{Note, count};
+use bivouac_core::time::{Age, exactly_in_words};
+use bivouac_engine::Engine;
+use bivouac_engine::home::Wishes;
+use bivouac_engine::open::Need;
+use bivouac_engine::supervise::{LEADER, RunOrder, RunReport, Saves, lead, run as supervise};
+use owo_colors::OwoColorize;
+use serde_json::json;
+
+use crate::cli::{Error, complete, open};
+use crate::contract;
+use crate::report::{self, Exit};
+use crate::ui::{Ui, looks};
+
+/// Run an agent, or any command, under supervision
+///
+/// It is saved every interval when something changed, when it is told to end, and when it ends, with the
+/// reason. The exit code is the command's own; 124 after a timeout, 128 and the signal's number when one
+/// ended it.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// What is to be done
+    #[arg(long, value_name = "TEXT")]
+    task: Option<Note>,
+    /// Go on in this session instead of a new one
+    #[arg(long, add = complete::sessions())]
+    session: Option<String>,
+    #[command(flatten)]
+    how: How,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// How something is run.
+#[derive(Debug, clap::Args)]
+pub struct How {
+    /// End it after so long, such as `24h`
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<Age>,
+    /// Save this often, such as `30s`, instead of as the settings say
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    interval: Option<Age>,
+    /// Save nothing by itself
+    #[arg(long, conflicts_with = "interval")]
+    no_checkpoint: bool,
+    /// Where to write what it says, when nobody is looking
+    #[arg(long, value_name = "FILE", hide = true)]
+    log: Option<PathBuf>,
+}
+
+impl How {
+    pub fn order(&self, command: Vec<String>) -> RunOrder {
+        let saves = match (self.no_checkpoint, self.interval) {
+            (true, _) => Saves::Never,
+            (false, Some(interval)) => Saves::Every(interval.duration()),
+            (false, None) => Saves::AsSet,
+        };
+        let timeout = self.timeout.map(Age::duration);
+        RunOrder { command, timeout, saves, log: self.log.clone(), ..RunOrder::default() }
+    }
+}
+
+/// A time between two saves. None at all would be all the time.
+pub fn interval(text: &str) -> Result<Age, String> {
+    let age: Age = text.parse().map_err(|error: bivouac_core::time::BadAge| error.to_string())?;
+    match age.duration().is_zero() {
+        true => Err("an interval is at least `1s`".to_owned()),
+        false => Ok(age),
+    }
+}
+
+pub fn run(args: &RunArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, Error> {
+    let order = RunOrder {
+        task: args.task.clone(),
+        session: args.session.clone(),
+        ..args.how.order(args.command.clone())
+    };
+    let mut engine = open(wishes, Need::Write, ui)?;
+    let session = engine.session_for_run(&order)?;
+    carry_out(&order, &session, engine, ui)
+}
+
+/// Runs it here and now, and says what came of it.
+pub fn carry_out(
+    order: &RunOrder,
+    session: &Session,
+    engine: Engine,
+    ui: &mut Ui,
+) -> Result<Exit, Error> {
+    let how_often = match order.saves {
+        Saves::AsSet => Some(engine.config.autosave.interval),
+        Saves::Every(interval) => Some(interval),
+        Saves::Never => None,
+    };
+    let how_often = how_often.map_or("never saved by itself".to_owned(), |interval| {
+        format!("saved every {} when something changed", exactly_in_words(interval))
+    });
+    ui.note(format_args!("session {}, {how_often}", session.handle.style(looks::handle())));
+    let place = Wishes {
+        folder: None,
+        workspace: Some(engine.home.workspace.clone()),
+        store: Some(engine.home.store.clone()),
+    };
+    drop(engine);
+    let report = supervise(order, session, &place)?;
+    tell(&report, ui)?;
+    Ok(Exit::Code(report.ending.exit_code()))
+}
+
+/// How it ended. On stderr, since stdout was the command's.
+fn tell(report: &RunReport, ui: &mut Ui) -> Result<(), Error> {
+    let handle = report.session.handle.style(looks::handle());
+    let last = report
+        .last
+        .as_ref()
+        .map(|last| format!("; last checkpoint {} ({})", last.handle, last.trigger));
+    let reason = report.ending.reason().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let status = report.session.status;
+    ui.note(format_args!("session {handle} is {status}{reason}{}", last.unwrap_or_default()));
+    if let (1.., Some(why)) = (report.n_failures, &report.last_failure) {
+        let n = count(report.n_failures, "save");
+        ui.note(format_args!("the last {n} failed: {why}"));
+    }
+    if !matches!(report.ending, Ending::Exited { code: 0 }) {
+        ui.note(format_args!("`biv session recover {}` brings it back", report.session.handle));
+    }
+    ui.data(&json!({
+        "session": contract::Session::from(&report.session),
+        "ending": report.ending,
+        "exit_code": report.ending.exit_code(),
+        "last_checkpoint": report.last.as_ref().map(|last| contract::Checkpoint::new(last, false)),
+        "failed_saves": report.n_failures,
+        "last_failure": report.last_failure,
+    }))?;
+    Ok(())
+}
+
+/// Leads the terminal of a supervised command, if that is what we were started for.
+pub fn lead_terminal(words: &[OsString]) -> Option<Exit> {
+    let word = words.get(1)?;
+    let (terminal, rest) = words.get(2..)?.split_first()?;
+    if word != LEADER || rest.first()? != "--" {
+        return None;
+    }
+    let command: Vec<String> =
+        rest[1..].iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    Some(match lead(Path::new(terminal), &command) {
+        Ok(code) => Exit::Code(code),
+        Err(error) => {
+            let error = Error::Engine(error.into());
+            report::error(&error, &mut Ui::new(crate::ui::Form::Text))
+        }
+    })
+}

@@ -1,0 +1,218 @@
+//! `biv run`: a command under supervision
+
+use std::fs;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use bivouac_testkit::TestEnv;
+use serde_json::Value;
+
+use crate::env;
+
+fn shell<'s>(script: &'s str, options: &[&'s str]) -> Vec<&'s str> {
+    [&["run"][..], options, &["--", "sh", "-c", script]].concat()
+}
+
+/// What is known about the newest session, and the triggers of its checkpoints.
+fn story(env: &TestEnv) -> (Value, Vec<String>) {
+    let session = env.json("session list")[0].clone();
+    let checkpoints = env.json("checkpoint list");
+    let triggers = checkpoints.as_array().unwrap().iter();
+    (session, triggers.map(|it| it["trigger"].as_str().unwrap().to_owned()).collect())
+}
+
+/// Waits until a file is there: then the command is under way.
+fn await_file(env: &TestEnv, path: &str) {
+    let started = Instant::now();
+    while !env.exists(path) {
+        assert!(started.elapsed() < Duration::from_secs(20), "`{path}` never came");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn signal(child: &Child, signal: &str) {
+    let number = child.id().to_string();
+    let mut kill = TestEnv::new("").command("kill", "/".as_ref());
+    assert!(kill.args([signal, &number]).status().unwrap().success());
+}
+
+#[test]
+fn a_command_is_saved_while_it_runs() {
+    let env = env();
+    let script = "for n in 1 2 3 4 5 6 7 8 9; do echo $n > count; sleep 0.4; done";
+    let run = env.live(&shell(script, &["--task", "Count", "--interval", "1s"])).ok();
+    assert!(run.stderr.contains("saved every 1 second when something changed"), "{}", run.stderr);
+    let (session, triggers) = story(&env);
+    assert_eq!(session["status"], "completed");
+    assert_eq!(session["task_description"], "Count");
+    let n_periodic = triggers.iter().filter(|it| *it == "PERIODIC").count();
+    assert!((2..=4).contains(&n_periodic), "{triggers:?}");
+    assert_eq!(triggers.last().map(String::as_str), Some("COMPLETE"));
+    env.biv(&["checkpoint", "restore", "latest", "--into", "../out"]).ok();
+    assert_eq!(fs::read_to_string(env.root().join("out/count")).unwrap(), "9\n");
+}
+
+#[test]
+fn a_failure_is_saved_with_its_reason_and_its_exit_code_passed_on() {
+    let env = env();
+    let run = env.live(&shell("echo half > done; exit 3", &["--task", "Break it"]));
+    assert_eq!(run.code, 3, "{}", run.stderr);
+    let (session, triggers) = story(&env);
+    assert_eq!(session["status"], "failed");
+    assert_eq!(session["reason"], "Command ended with exit code 3");
+    assert_eq!(triggers, ["ERROR"]);
+    assert_eq!(env.json("checkpoint list")[0]["message"], "Command ended with exit code 3");
+    let run = env.live(&shell("kill -9 $$", &[]));
+    assert_eq!(run.code, 137, "{}", run.stderr);
+    let reasons = env.json("session list");
+    assert_eq!(reasons[1]["reason"], "Command was ended by SIGKILL");
+}
+
+#[test]
+fn a_timeout_ends_it_with_the_words_people_know() {
+    let env = env();
+    let run = env.live(&shell("echo x > x; sleep 60", &["--timeout", "1s"]));
+    assert_eq!(run.code, 124, "{}", run.stderr);
+    let (session, triggers) = story(&env);
+    assert_eq!(session["status"], "failed");
+    assert_eq!(session["reason"], "Container timeout after 1 second");
+    assert_eq!(triggers, ["ERROR"]);
+}
+
+#[test]
+fn a_shutdown_saves_first_and_gives_the_command_its_time() {
+    for (name, code) in [("-TERM", 143), ("-HUP", 129)] {
+        let env = env();
+        let script = "trap 'echo late > late; exit 0' TERM HUP; echo x > x
+            while :; do sleep 0.05; done";
+        let child = env.start_live(&shell(script, &[]));
+        await_file(&env, "x");
+        signal(&child, name);
+        let run = env.finish(child);
+        assert_eq!(run.code, code, "{}", run.stderr);
+        let (session, triggers) = story(&env);
+        assert_eq!(session["status"], "interrupted");
+        assert_eq!(session["reason"], format!("Shut down by SIG{}", &name[1..]));
+        // What it did with its time is saved, too.
+        assert_eq!(triggers, ["SHUTDOWN", "SHUTDOWN"]);
+        env.biv(&["checkpoint", "restore", "latest", "--into", "../out"]).ok();
+        assert!(env.root().join("out/late").exists());
+    }
+}
+
+#[test]
+fn a_command_that_does_not_end_is_ended() {
+    let mut env = env();
+    env.set("BIV_RUN_GRACE_SECONDS", "1");
+    let child =
+        env.start_live(&shell("trap '' TERM; echo x > x; while :; do sleep 0.1; done", &[]));
+    await_file(&env, "x");
+    signal(&child, "-TERM");
+    let started = Instant::now();
+    assert_eq!(env.finish(child).code, 143);
+    assert!(started.elapsed() < Duration::from_secs(8));
+}
+
+#[test]
+fn a_command_that_runs_out_of_memory_is_known_for_it() {
+    let env = env();
+    if env.command("node", env.root()).arg("--version").output().is_err() {
+        return bivouac_testkit::left_out("there is no node here to run out of memory");
+    }
+    let script = "const a = []; for (;;) a.push(new Array(1e5).fill(a.length + 0.5))";
+    let words = ["run", "--", "node", "--max-old-space-size=24", "-e", script];
+    let (code, shown) = env.live_on_terminal(&words, "", "");
+    assert_eq!(code, 137, "{shown}");
+    assert_eq!(story(&env).0["reason"], "Command ran out of memory");
+}
+
+#[test]
+fn it_runs_on_a_terminal_of_its_own() {
+    let env = env();
+    let script = "test -t 0 && test -t 1 && echo a tty; stty size; echo ready; read line; echo \"you said $line\"";
+    let (code, shown) = env.live_on_terminal(&shell(script, &[]), "ready", "hello\r");
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("a tty"), "{shown}");
+    assert!(shown.contains("you said hello"), "{shown}");
+}
+
+#[test]
+fn keys_reach_the_command_as_they_are() {
+    let env = env();
+    // Ctrl+C ends what is in front, not the supervisor.
+    let script = "trap 'echo interrupted; exit 5' INT; echo ready; while :; do sleep 0.05; done";
+    let (code, shown) = env.live_on_terminal(&shell(script, &[]), "ready", "\u{3}");
+    assert_eq!(code, 5, "{shown}");
+    assert!(shown.contains("interrupted"), "{shown}");
+}
+
+#[test]
+fn the_command_finds_its_session() {
+    let env = env();
+    let binary = env!("CARGO_BIN_EXE_biv");
+    let script = format!("echo $BIV_SESSION > ../id; {binary} note 'half way'");
+    env.live(&shell(&script, &["--task", "Find it"])).ok();
+    let id = fs::read_to_string(env.root().join("id")).unwrap();
+    assert_eq!(env.json("session list")[0]["id"], id.trim());
+    assert!(env.run("log").contains("half way"));
+    let run = env.live(&shell("true", &["--session", id.trim()])).ok();
+    assert!(run.stderr.contains("is completed"), "{}", run.stderr);
+    assert_eq!(env.json("session list").as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn saving_can_be_left_to_the_person() {
+    let env = env();
+    let binary = env!("CARGO_BIN_EXE_biv");
+    let script = format!("echo x > x; {binary} checkpoint create --trigger turn");
+    env.live(&shell(&script, &["--no-checkpoint"])).ok();
+    assert_eq!(story(&env).1, Vec::<String>::new());
+}
+
+#[test]
+fn bad_orders_are_refused_before_anything_happens() {
+    let env = env();
+    insta::assert_snapshot!(env.run("run -- no-such-agent"), @"
+    exit 127
+    error: there is no program `no-such-agent`
+    hint: check its name, and that it is installed and on the `PATH`
+    ");
+    insta::assert_snapshot!(env.run("run --interval 0s -- true"), @"
+    exit 2
+    error: invalid value '0s' for '--interval <TIME>': an interval is at least `1s`
+
+    For more information, try '--help'.
+    ");
+    assert!(env.run("run").contains("required arguments were not provided"));
+    assert_eq!(env.json("session list").as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn a_session_has_one_supervisor() {
+    let env = env();
+    let mut child = env.start_live(&shell("echo x > x; sleep 60", &[]));
+    await_file(&env, "x");
+    let id = env.json("session list")[0]["id"].as_str().unwrap().to_owned();
+    let run = env.live(&shell("true", &["--session", &id]));
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("is already supervised by process"), "{}", run.stderr);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// The first process of a container is given everyone's orphans.
+#[test]
+fn as_process_one_it_buries_the_dead() {
+    let env = env();
+    let script = "(sleep 0.1 & sleep 0.1 &); sleep 0.6; cat /proc/[0-9]*/stat | grep -c ') Z ' > zombies; true";
+    let mut command = env.command("unshare", &env.work());
+    command.args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]);
+    command.args([env!("CARGO_BIN_EXE_biv"), "run", "--", "sh", "-c", script]);
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    if text.starts_with("unshare: ") {
+        return bivouac_testkit::left_out("this kernel does not let us make a container");
+    }
+    assert!(output.status.success(), "{text}");
+    assert_eq!(env.read("zombies"), "0\n");
+}

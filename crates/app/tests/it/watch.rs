@@ -1,0 +1,137 @@
+//! `biv watch`: saving beside an agent that was started by hand
+
+use std::fs;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use bivouac_testkit::TestEnv;
+use insta::assert_snapshot;
+
+use crate::env;
+
+fn n_checkpoints(env: &TestEnv) -> usize {
+    env.json("checkpoint list").as_array().unwrap().len()
+}
+
+fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < Duration::from_secs(20), "{what} never came true");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn start(env: &TestEnv, options: &[&str]) -> Child {
+    let child = env.start_live(&[&["watch"][..], options].concat());
+    await_that("the watcher", || env.json("watch --status")["watcher"].is_object());
+    child
+}
+
+fn stop(env: &TestEnv, child: Child) {
+    env.biv(&["watch", "--stop"]).ok();
+    assert_eq!(env.finish(child).code, 0);
+}
+
+#[test]
+fn what_changes_is_saved_and_what_does_not_is_not() {
+    let env = env();
+    env.write("a", "1");
+    let child = start(&env, &["--interval", "1s"]);
+    await_that("a first checkpoint", || n_checkpoints(&env) == 1);
+    env.write("deep/er/b", "1");
+    await_that("a second checkpoint", || n_checkpoints(&env) == 2);
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert_eq!(n_checkpoints(&env), 2);
+    env.write("deep/er/b", "2").remove("a");
+    await_that("a third checkpoint", || n_checkpoints(&env) == 3);
+    stop(&env, child);
+    env.biv(&["checkpoint", "restore", "latest", "--into", "../out"]).ok();
+    assert_eq!(bivouac_testkit::read_tree(&env.root().join("out")), env.tree());
+    assert_eq!(env.json("checkpoint list")[2]["trigger"], "PERIODIC");
+}
+
+#[test]
+fn there_is_one_for_each_workspace() {
+    let env = env();
+    let child = start(&env, &[]);
+    let second = env.live(&["watch"]);
+    assert_eq!(second.code, 1);
+    assert!(second.stderr.contains("already watched by process"), "{}", second.stderr);
+    stop(&env, child);
+    assert_snapshot!(env.run("watch --stop"), @"
+    exit 1
+    error: nobody watches this workspace
+    hint: `biv watch` starts one
+    ");
+    assert_snapshot!(env.run("watch --status"), @"Nobody watches this workspace; `biv watch` does, and so does `biv run`");
+    assert_snapshot!(env.run("watch --interval 0s"), @"
+    exit 2
+    error: invalid value '0s' for '--interval <TIME>': an interval is at least `1s`
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
+fn it_ends_with_the_session_and_with_the_workspace() {
+    let env = env();
+    let session = env.json("session new")["handle"].as_str().unwrap().to_owned();
+    let child = start(&env, &["--interval", "1s"]);
+    env.biv(&["session", "complete", &session]).ok();
+    let run = env.finish(child).ok();
+    assert!(run.stderr.contains("is completed; no longer watching"), "{}", run.stderr);
+
+    let child = start(&env, &["--interval", "1s"]);
+    fs::rename(env.work(), env.root().join("elsewhere")).unwrap();
+    let run = env.finish(child);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("the workspace is gone"), "{}", run.stderr);
+}
+
+/// With a watcher alive, a checkpoint still holds exactly what is there: whatever was done, and by whom.
+#[test]
+fn every_checkpoint_is_whole() {
+    let env = crate::git_env();
+    env.write(".gitignore", "build/\n").write("src/a.rs", "1").write("build/out", "1");
+    let child = start(&env, &["--interval", "60s"]);
+    env.biv(&["checkpoint", "create"]).ok();
+    let check = |what: &str| {
+        env.biv(&["checkpoint", "create"]).ok();
+        let handle = env.json("checkpoint list").as_array().unwrap().last().unwrap()["handle"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let out = env.root().join(&handle);
+        env.biv(&["checkpoint", "restore", &handle, "--into", out.to_str().unwrap()]).ok();
+        let mut expected = env.tree();
+        expected.retain(|path, _| !path.starts_with(b"build"));
+        assert_eq!(bivouac_testkit::read_tree(&out), expected, "{what}");
+    };
+    check("nothing was done");
+    env.write("src/b.rs", "1").write("new/deep/c.rs", "1");
+    check("files and folders are new");
+    env.write("new/deep/c.rs", "2").mode("src/a.rs", 0o755).link("link", "src");
+    check("a new folder's file is another");
+    fs::rename(env.path("new"), env.path("moved")).unwrap();
+    env.write("moved/deep/d.rs", "1");
+    check("a folder was moved");
+    env.write("moved/deep/d.rs", "2");
+    check("a moved folder's file is another");
+    env.remove("src").write("src/a.rs", "3");
+    check("a folder took another's place");
+    env.write("src/a.rs", "4");
+    check("and its file is another");
+    env.write("build/out", "2");
+    check("what is ignored is ignored");
+    env.write(".gitignore", "nothing\n");
+    fs::remove_dir_all(env.path("build")).unwrap();
+    env.write("kept/out", "3");
+    check("the rules are others");
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-qm", "all"]);
+    env.write("kept/out", "4");
+    check("git was used");
+    env.biv(&["checkpoint", "rollback", "cp-002", "--yes"]).ok();
+    check("we went back");
+    stop(&env, child);
+}

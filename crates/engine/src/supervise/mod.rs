@@ -1,0 +1,315 @@
+//! Running an agent, or any command, under supervision: on a terminal of its own, saved once in a while and
+//! at every end, with word of how it ended.
+//!
+//! - `stage`: the program, its terminal and ours, and what is passed between them
+//! - `saver`: saving once in a while
+//! - `vigil`: the same for an agent that somebody started by hand
+
+mod saver;
+mod stage;
+mod vigil;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use bivouac_capture::agents;
+use bivouac_capture::process::find_program;
+use bivouac_capture::running;
+use bivouac_core::agent::AgentKind;
+use bivouac_core::checkpoint::{Checkpoint, Trigger};
+use bivouac_core::event::{Event, StatusChange};
+use bivouac_core::id::SessionId;
+use bivouac_core::progress::Silent;
+use bivouac_core::run::{Ending, RunEnded, RunStarted};
+use bivouac_core::session::{Session, Status};
+use bivouac_core::text::Note;
+
+pub use bivouac_capture::supervised::{LEADER, lead};
+use saver::Saver;
+use stage::Stage;
+pub use vigil::{VigilEnd, keep_vigil};
+
+use crate::home::{Home, Wishes};
+use crate::lock::{Hold, Lock, owner};
+use crate::open::Need;
+use crate::session::SessionDraft;
+use crate::{Engine, Error, Result};
+
+/// What is to be run, and how.
+#[derive(Clone, Debug, Default)]
+pub struct RunOrder {
+    pub command: Vec<String>,
+    /// The session it belongs to; a new one if there is none.
+    pub session: Option<String>,
+    pub task: Option<Note>,
+    /// What an agent is told to do, when it is started for that alone.
+    pub prompt: Option<Note>,
+    pub timeout: Option<Duration>,
+    pub saves: Saves,
+    /// The tmux session we are in.
+    pub tmux: Option<String>,
+    /// Where to write what it says, when nobody is looking.
+    pub log: Option<PathBuf>,
+}
+
+/// When a run is saved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Saves {
+    /// As often as the settings say.
+    #[default]
+    AsSet,
+    Every(Duration),
+    Never,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct RunReport {
+    pub session: Session,
+    pub ending: Ending,
+    pub last: Option<Checkpoint>,
+    /// Saves that failed and were not made up for.
+    pub n_failures: u64,
+    pub last_failure: Option<String>,
+}
+
+/// How long a last save is waited for before a command is told to end: whoever ends us may be in a hurry.
+const FAREWELL_SAVE: Duration = Duration::from_secs(3);
+/// How long the save after the end may take.
+const LAST_SAVE: Duration = Duration::from_secs(600);
+
+impl Engine {
+    /// The session a run belongs to, opened or reopened.
+    pub fn session_for_run(&mut self, order: &RunOrder) -> Result<Session> {
+        let program = order.command.first().map(String::as_str).unwrap_or_default();
+        if find_program(program).is_none() {
+            return Err(Error::NoProgram { program: program.to_owned() });
+        }
+        let Some(word) = &order.session else {
+            let draft = SessionDraft {
+                agent_type: Some(agent_type(program)),
+                task_description: order.task.clone().or_else(|| order.prompt.clone()),
+                ..SessionDraft::default()
+            };
+            return self.new_session(draft);
+        };
+        let session = self.session(Some(word))?;
+        match session.status {
+            Status::Active => Ok(session),
+            _ => self.change_status(&session, Status::Active, None),
+        }
+    }
+
+    /// Files in which the agents of a session write down what is said.
+    pub(crate) fn transcripts(&self, session: SessionId) -> Result<Vec<PathBuf>> {
+        let conversations = self.journal.conversations(session)?;
+        Ok(conversations
+            .into_iter()
+            .filter_map(|it| it.started.transcript)
+            .map(PathBuf::from)
+            .collect())
+    }
+
+    fn end_run(&mut self, session: &Session, ending: Ending) -> Result<Session> {
+        let mut events = vec![Event::RunEnded(RunEnded { ending })];
+        let now = self.session(Some(&session.id.to_string()))?;
+        let change = StatusChange { reason: ending.reason().map(|it| Note::cut(&it)), until: None };
+        // Someone may have paused it, or called it done, meanwhile.
+        if now.status.allows(ending.status()) && now.status == Status::Active {
+            events.push(match ending.status() {
+                Status::Completed => Event::SessionCompleted(change),
+                Status::Interrupted => Event::SessionInterrupted(change),
+                _ => Event::SessionFailed(change),
+            });
+        }
+        self.record(session.id, events)?;
+        self.session(Some(&session.id.to_string()))
+    }
+}
+
+/// Runs a command to its end.
+pub fn run(order: &RunOrder, session: &Session, wishes: &Wishes) -> Result<RunReport> {
+    let engine = Engine::prepare(wishes, Need::Write, Box::new(Silent))?;
+    let home = engine.home.clone();
+    let lock_path = home.run_lock(session.id);
+    let Some(lock) = Lock::attempt(&lock_path, Hold::Alone)? else {
+        let owner = owner(&lock_path).unwrap_or_default();
+        return Err(Error::AlreadySupervised { handle: session.handle.clone(), owner });
+    };
+    let interval = match order.saves {
+        Saves::AsSet => Some(engine.config.autosave.interval),
+        Saves::Every(interval) => Some(interval),
+        Saves::Never => None,
+    };
+    let grace = engine.config.grace;
+    let mut stage =
+        Stage::set(order, &environment(&home, session, order, wishes), &home.workspace)?;
+    let mut saver = Saver::new(&home, Some(session.id), interval);
+    // From here on the command runs, and nothing of ours may keep it from running.
+    let told = begin(engine, session, order, stage.process());
+    let watching =
+        Watching { lock: &lock, grace, deadline: order.timeout.map(|it| Instant::now() + it) };
+    let ending = watching.until_the_end(&mut stage, &mut saver, order.timeout.unwrap_or_default());
+    drop(stage);
+    let trigger = match ending {
+        Ending::Exited { code: 0 } => Trigger::Complete,
+        Ending::ShutDown { .. } => Trigger::Shutdown,
+        _ => Trigger::Error,
+    };
+    saver.save_now(trigger, ending.reason().as_deref(), LAST_SAVE);
+    told?;
+    let mut engine = Engine::open(wishes, Need::Write, Box::new(Silent))?;
+    let session = engine.end_run(session, ending)?;
+    let last = engine.last_checkpoint(&session)?.map(|kept| kept.taken.checkpoint);
+    let (n_failures, last_failure) = (saver.n_failures, saver.last_failure.clone());
+    Ok(RunReport { session, ending, last, n_failures, last_failure })
+}
+
+/// Puts on record that a command runs.
+fn begin(
+    mut engine: Engine,
+    session: &Session,
+    order: &RunOrder,
+    child: Option<bivouac_core::agent::ProcessId>,
+) -> Result<()> {
+    let supervisor = running::identify(std::process::id());
+    let unknown = || bivouac_core::agent::ProcessId {
+        pid: std::process::id(),
+        started: 0,
+        boot: String::new(),
+    };
+    let started = RunStarted {
+        command: order.command.clone(),
+        supervisor: supervisor.unwrap_or_else(unknown),
+        child,
+        machine: running::machine(),
+        timeout_seconds: order.timeout.map(|it| it.as_secs()),
+        tmux: order.tmux.clone(),
+        prompt: order.prompt.clone(),
+    };
+    engine.record(session.id, vec![Event::RunStarted(Box::new(started))])?;
+    Ok(())
+}
+
+/// What the command finds around it, besides what we found.
+fn environment(
+    home: &Home,
+    session: &Session,
+    order: &RunOrder,
+    wishes: &Wishes,
+) -> Vec<(String, String)> {
+    let mut pairs = vec![("BIV_SESSION".to_owned(), session.id.to_string())];
+    if wishes.store.is_some() {
+        pairs.push(("BIV_STORE".to_owned(), home.store.to_string_lossy().into_owned()));
+    }
+    match order.saves {
+        Saves::AsSet => {}
+        Saves::Every(interval) => pairs.extend(saver::overrides(Some(interval))),
+        Saves::Never => pairs.extend(saver::overrides(None)),
+    }
+    pairs
+}
+
+/// The agent a program is, else the program.
+fn agent_type(program: &str) -> String {
+    let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let known = AgentKind::ALL.into_iter().find(|kind| agents::of(*kind).program() == name);
+    known.map_or(name, |kind| kind.to_string())
+}
+
+/// What is kept in mind while a command runs.
+struct Watching<'w> {
+    lock: &'w Lock,
+    grace: Duration,
+    deadline: Option<Instant>,
+}
+
+/// Why a command is being ended.
+struct Farewell {
+    ending: Ending,
+    /// When it is told to end, if the last save is not through before.
+    tell_at: Instant,
+    /// When it is ended, if it did not by itself.
+    kill_at: Option<Instant>,
+}
+
+/// Signs of life come this often.
+const BEAT: Duration = Duration::from_secs(10);
+
+impl Watching<'_> {
+    fn until_the_end(&self, stage: &mut Stage, saver: &mut Saver, timeout: Duration) -> Ending {
+        let mut farewell: Option<Farewell> = None;
+        let mut next_beat = Instant::now();
+        loop {
+            let now = Instant::now();
+            if now >= next_beat {
+                self.lock.beat();
+                next_beat = now + BEAT;
+            }
+            let seen = stage.wait(self.next_moment(saver, farewell.as_ref(), next_beat));
+            for (process, fate) in &seen.fates {
+                saver.ended(*process, *fate);
+            }
+            if let Some(ending) = seen.ending {
+                // What it did by itself is not what was done to it.
+                let is_told = farewell.as_ref().is_some_and(|it| it.kill_at.is_some());
+                return farewell.filter(|_| is_told).map_or(ending, |it| it.ending);
+            }
+            let is_late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            let timed_out = Ending::TimedOut { after_seconds: timeout.as_secs() };
+            let wish = seen.shutdown.map(|signal| Ending::ShutDown { signal });
+            match (&mut farewell, wish.or(is_late.then_some(timed_out))) {
+                (None, Some(ending)) => farewell = Some(begin_farewell(ending, saver)),
+                // Told twice, somebody means it.
+                (Some(farewell), Some(_)) if wish.is_some() => farewell.tell_at = Instant::now(),
+                (None, None) => saver.tick(),
+                _ => {}
+            }
+            if let Some(farewell) = &mut farewell {
+                self.go_on_with(farewell, stage, saver);
+            }
+        }
+    }
+
+    fn next_moment(
+        &self,
+        saver: &Saver,
+        farewell: Option<&Farewell>,
+        next_beat: Instant,
+    ) -> Instant {
+        let farewell = farewell.map(|it| it.kill_at.unwrap_or(it.tell_at));
+        let deadline = self.deadline.filter(|_| farewell.is_none());
+        let save = saver.next_look().filter(|_| farewell.is_none());
+        [Some(next_beat), farewell, deadline, save].into_iter().flatten().min().unwrap_or(next_beat)
+    }
+
+    fn go_on_with(&self, farewell: &mut Farewell, stage: &mut Stage, saver: &Saver) {
+        const SIGTERM: i32 = bivouac_capture::signals::SIGTERM;
+        let now = Instant::now();
+        match farewell.kill_at {
+            None if now >= farewell.tell_at || !saver.is_busy() => {
+                let signal = match farewell.ending {
+                    Ending::ShutDown { signal } => signal,
+                    _ => SIGTERM,
+                };
+                stage.signal(signal);
+                farewell.kill_at = Some(now + self.grace);
+            }
+            Some(kill_at) if now >= kill_at => {
+                stage.kill();
+                farewell.kill_at = Some(now + self.grace);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Saves what there is before the command hears of its end: it may not get far afterwards.
+fn begin_farewell(ending: Ending, saver: &mut Saver) -> Farewell {
+    let trigger = match ending {
+        Ending::ShutDown { .. } => Trigger::Shutdown,
+        _ => Trigger::Error,
+    };
+    saver.begin_last(trigger, ending.reason().as_deref());
+    Farewell { ending, tell_at: Instant::now() + FAREWELL_SAVE, kill_at: None }
+}

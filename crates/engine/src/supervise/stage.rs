@@ -1,0 +1,294 @@
+//! The program on its stage: a terminal of its own behind ours, keys and signals handed on, and its end seen.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Instant;
+
+use bivouac_capture::pty::{Pty, RawTerminal};
+use bivouac_capture::running;
+use bivouac_capture::signals::{
+    SIGABRT, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGSEGV, SIGTERM, SIGUSR1,
+    SIGUSR2, SIGWINCH, Signals,
+};
+use bivouac_capture::supervised::{Fate, Supervised, fates, suspend};
+use bivouac_core::agent::ProcessId;
+use bivouac_core::run::Ending;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Pid;
+
+use super::RunOrder;
+use crate::{Error, Result};
+
+pub(crate) struct Stage {
+    supervised: Supervised,
+    signals: Signals,
+    raw: Option<RawTerminal>,
+    /// Are keys still to be handed on?
+    hears: bool,
+    output: Output,
+    /// The last bytes it said: a program that dies often says why.
+    tail: VecDeque<u8>,
+    oom_kills: Option<u64>,
+}
+
+enum Output {
+    Ours,
+    Log(File),
+    /// Whoever looked is gone.
+    Nobody,
+}
+
+/// What happened while we waited.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) fates: Vec<(Pid, Fate)>,
+    pub(crate) ending: Option<Ending>,
+    /// We were told to end by this signal.
+    pub(crate) shutdown: Option<i32>,
+}
+
+const TAIL: usize = 4 << 10;
+const CAUGHT: [i32; 9] =
+    [SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT];
+
+impl Stage {
+    /// Starts the program: on a terminal of its own where ours is one, else with our input and output.
+    pub(crate) fn set(
+        order: &RunOrder,
+        environment: &[(String, String)],
+        workspace: &Path,
+    ) -> Result<Self> {
+        let folder = std::env::current_dir().unwrap_or_else(|_| workspace.to_owned());
+        let is_seen = io::stdin().is_terminal() && io::stdout().is_terminal();
+        let pty = match is_seen || order.log.is_some() {
+            true => Some(Pty::open().map_err(|source| Error::NoTerminal { source })?),
+            false => None,
+        };
+        let output = match &order.log {
+            Some(path) => {
+                let mut options = File::options();
+                let file = options.append(true).create(true).mode(0o600).open(path);
+                Output::Log(file.map_err(Error::io(path))?)
+            }
+            None => Output::Ours,
+        };
+        let signals = Signals::catch(&CAUGHT).map_err(Error::io("signals"))?;
+        let environment: Vec<(&str, String)> =
+            environment.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        let oom_kills = running::oom_kills();
+        let supervised = Supervised::start(&order.command, &folder, &environment, pty)?;
+        let hears = supervised.pty.is_some() && is_seen && order.log.is_none();
+        let raw = if hears { RawTerminal::enter() } else { None };
+        Ok(Self { supervised, signals, raw, hears, output, tail: VecDeque::new(), oom_kills })
+    }
+
+    pub(crate) fn process(&self) -> Option<ProcessId> {
+        self.supervised.process()
+    }
+
+    pub(crate) fn signal(&self, signal: i32) {
+        self.supervised.signal(signal);
+    }
+
+    pub(crate) fn kill(&self) {
+        self.supervised.kill();
+    }
+
+    /// Hands on what there is until something happens that matters, or it is late.
+    pub(crate) fn wait(&mut self, until: Instant) -> Seen {
+        let mut seen = Seen::default();
+        while seen.ending.is_none() && seen.shutdown.is_none() && seen.fates.is_empty() {
+            let Some(ready) = self.poll(until) else { break };
+            if ready.shown {
+                self.show();
+            }
+            if ready.typed {
+                self.hand_on(&mut seen);
+            }
+            for signal in self.signals.take() {
+                self.obey(signal, &mut seen);
+            }
+        }
+        seen
+    }
+
+    /// `None` when it is late.
+    fn poll(&self, until: Instant) -> Option<Ready> {
+        let left = until.checked_duration_since(Instant::now())?;
+        let stdin = io::stdin();
+        let mut waits = vec![PollFd::new(&self.signals, PollFlags::IN)];
+        if let Some(pty) = &self.supervised.pty {
+            waits.push(PollFd::new(pty, PollFlags::IN));
+            if self.hears {
+                waits.push(PollFd::new(&stdin, PollFlags::IN));
+            }
+        }
+        let timeout = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        match poll(&mut waits, Some(&timeout)) {
+            Ok(0) => None,
+            Ok(_) => {
+                let is_ready =
+                    |at: usize| waits.get(at).is_some_and(|wait| !wait.revents().is_empty());
+                Some(Ready { shown: is_ready(1), typed: is_ready(2) })
+            }
+            // A signal: it is looked at next.
+            Err(_) => Some(Ready { shown: false, typed: false }),
+        }
+    }
+
+    /// What the program says goes where people look.
+    fn show(&mut self) {
+        let mut buffer = [0; 16 << 10];
+        let Some(pty) = &self.supervised.pty else { return };
+        let n = pty.read(&mut buffer).unwrap_or(0);
+        if n == 0 {
+            // It closed its terminal. Its end is told by a signal.
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            return;
+        }
+        self.tail.extend(&buffer[..n]);
+        let too_many = self.tail.len().saturating_sub(TAIL);
+        self.tail.drain(..too_many);
+        let written = match &mut self.output {
+            Output::Ours => write_out(&buffer[..n]),
+            Output::Log(file) => file.write_all(&buffer[..n]),
+            Output::Nobody => Ok(()),
+        };
+        if written.is_err() {
+            self.output = Output::Nobody;
+        }
+    }
+
+    fn hand_on(&mut self, seen: &mut Seen) {
+        let mut buffer = [0; 4 << 10];
+        let Some(pty) = &self.supervised.pty else { return };
+        match rustix::io::read(io::stdin(), &mut buffer) {
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+            Ok(n @ 1..) => {
+                let _gone_with_the_program = pty.write(&buffer[..n]);
+            }
+            // Our terminal is gone, whether or not someone tells us.
+            Ok(0) | Err(_) => {
+                self.hears = false;
+                seen.shutdown = Some(SIGHUP);
+            }
+        }
+    }
+
+    fn obey(&mut self, signal: i32, seen: &mut Seen) {
+        match signal {
+            SIGCHLD => self.look_after(seen),
+            SIGWINCH => {
+                if let Some(pty) = &self.supervised.pty {
+                    pty.fit();
+                }
+            }
+            SIGTERM | SIGHUP => seen.shutdown = Some(signal),
+            SIGCONT => {}
+            other => self.supervised.signal_apart(other),
+        }
+    }
+
+    /// Our processes: the program, saves, and, as the first process of a container, everyone's orphans.
+    fn look_after(&mut self, seen: &mut Seen) {
+        for (process, fate) in fates() {
+            match (self.supervised.is(process), fate) {
+                (true, Fate::Stopped) => self.pause(),
+                (true, fate) => {
+                    while self.has_more() {
+                        self.show();
+                    }
+                    seen.ending = Some(self.judge(fate));
+                }
+                (false, fate) => seen.fates.push((process, fate)),
+            }
+        }
+    }
+
+    /// Is there something it said that nobody has seen yet?
+    fn has_more(&self) -> bool {
+        let Some(pty) = &self.supervised.pty else { return false };
+        let mut wait = [PollFd::new(pty, PollFlags::IN)];
+        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut wait, Some(&none)).is_ok() && wait[0].revents().contains(PollFlags::IN)
+    }
+
+    /// The program was suspended, so we are, until someone continues us.
+    fn pause(&mut self) {
+        if self.supervised.pty.is_none() {
+            return;
+        }
+        if let Some(raw) = &self.raw {
+            raw.leave();
+        }
+        suspend();
+        if let Some(raw) = &self.raw {
+            raw.resume();
+        }
+        if let Some(pty) = &self.supervised.pty {
+            pty.fit();
+        }
+        self.supervised.proceed();
+    }
+
+    fn judge(&self, fate: Fate) -> Ending {
+        let (ending, is_sudden) = match fate {
+            Fate::Exited(code) => (Ending::Exited { code }, code > 128),
+            Fate::Signalled(signal) => {
+                (Ending::Signalled { signal }, matches!(signal, SIGKILL | SIGABRT | SIGSEGV))
+            }
+            Fate::Stopped => unreachable!("a program that is stopped has not ended"),
+        };
+        let was_oom = is_sudden && running::oom_kills() > self.oom_kills;
+        let tail: Vec<u8> = self.tail.iter().copied().collect();
+        if was_oom || says_out_of_memory(&String::from_utf8_lossy(&tail), is_sudden) {
+            return Ending::OutOfMemory;
+        }
+        ending
+    }
+}
+
+struct Ready {
+    shown: bool,
+    typed: bool,
+}
+
+fn write_out(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+/// Did a program's last words say that there was no memory left? Only of one that died suddenly are they
+/// taken for more than talk, except for the one line that Python ends with.
+fn says_out_of_memory(tail: &str, is_sudden: bool) -> bool {
+    const WORDS: [&str; 4] =
+        ["heap out of memory", "memory allocation of ", "std::bad_alloc", "Cannot allocate memory"];
+    let last = tail.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    (is_sudden && WORDS.iter().any(|words| tail.contains(words))) || last == "MemoryError"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::says_out_of_memory;
+
+    #[test]
+    fn last_words_tell_of_missing_memory() {
+        let check = |tail: &str, is_sudden: bool, expected: bool| {
+            assert_eq!(says_out_of_memory(tail, is_sudden), expected, "{tail}");
+        };
+        let node =
+            "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory\r\n";
+        check(node, true, true);
+        check("the tests ran into a heap out of memory, I mended that\n", false, false);
+        check("Traceback (most recent call last):\nMemoryError\n", false, true);
+        check("memory allocation of 8589934592 bytes failed\n", true, true);
+        check("done\n", true, false);
+    }
+}

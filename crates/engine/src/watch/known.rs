@@ -1,0 +1,285 @@
+//! What a watcher knows: which folders are under watch, and what changed in them since when.
+//!
+//! Its clock ticks with every question. A cache holds the tick that was told before the scan it comes from, so
+//! that the next question is about what happened since. Whenever something may have been missed, the watcher
+//! takes another name: all ticks of the old one then mean nothing, and one full scan follows.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use bivouac_capture::notify::{self, Notice, Notifier, WatchId};
+use bivouac_snapshot::stat_cache::Token;
+
+use super::wire::Paths;
+
+/// What is written through memory is only heard of at the end, and a disk mounted over a folder never; so
+/// everything is looked at once in a while.
+const FULL_SCAN_EVERY: Duration = Duration::from_secs(600);
+/// Beyond so many changes a full scan is as good.
+const MANY: usize = 50_000;
+
+pub(crate) struct Known {
+    root: PathBuf,
+    notifier: Notifier,
+    name: [u8; 16],
+    tick: u64,
+    folders: HashMap<WatchId, Box<[u8]>>,
+    watches: HashMap<Box<[u8]>, WatchId>,
+    changed: HashMap<Box<[u8]>, u64>,
+    /// Folders to be looked at with all that is in them.
+    trees: HashMap<Box<[u8]>, u64>,
+    /// Folders that came since, and that no scan has told us to watch yet.
+    unwatched: BTreeSet<Box<[u8]>>,
+    /// What is ours below the root, and nobody's concern.
+    own: Paths,
+    /// Changes up to here are no longer known, since a cache holds them.
+    forgotten_until: u64,
+    last_full: Option<Instant>,
+    /// Why nothing can be told, if so.
+    trouble: Option<String>,
+}
+
+/// What changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Everything { token: Option<Token> },
+    Only { token: Token, paths: Paths, trees: Paths },
+}
+
+/// Which folders a scan tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    All,
+    New,
+}
+
+impl Known {
+    pub(crate) fn new(root: &Path, own: Paths) -> io::Result<Self> {
+        let trouble = match notify::tells_all(root) {
+            Ok(true) => None,
+            _ => Some("this file system does not tell of all that changes".to_owned()),
+        };
+        Ok(Self {
+            root: root.to_owned(),
+            notifier: Notifier::new()?,
+            name: *uuid::Uuid::now_v7().as_bytes(),
+            tick: 1,
+            folders: HashMap::new(),
+            watches: HashMap::new(),
+            changed: HashMap::new(),
+            trees: HashMap::new(),
+            unwatched: BTreeSet::new(),
+            own,
+            forgotten_until: 0,
+            last_full: None,
+            trouble,
+        })
+    }
+
+    pub(crate) fn notifier(&self) -> &Notifier {
+        &self.notifier
+    }
+
+    pub(crate) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    pub(crate) fn n_folders(&self) -> usize {
+        self.folders.len()
+    }
+
+    /// Watches what an earlier scan saw. Nothing is claimed about it before the next one.
+    pub(crate) fn begin(&mut self, folders: impl Iterator<Item = Box<[u8]>>) {
+        for folder in std::iter::once(Box::default()).chain(folders) {
+            self.watch(&folder);
+        }
+    }
+
+    /// Takes in what happened until now. Was it anything?
+    pub(crate) fn take_in(&mut self) -> bool {
+        let notices = match self.notifier.drain() {
+            Ok(notices) => notices,
+            Err(error) => {
+                self.trouble = Some(format!("watching failed: {error}"));
+                return true;
+            }
+        };
+        let mut is_news = false;
+        for notice in notices {
+            is_news |= self.note(&notice);
+        }
+        if self.changed.len() + self.trees.len() > MANY {
+            self.begin_anew();
+        }
+        is_news
+    }
+
+    fn note(&mut self, notice: &Notice) -> bool {
+        let path = match notice {
+            Notice::Overflow => {
+                self.begin_anew();
+                return true;
+            }
+            Notice::Gone { watch } => {
+                if let Some(folder) = self.folders.remove(watch) {
+                    self.watches.remove(&folder);
+                    self.changed.insert(folder, self.tick);
+                }
+                self.notifier.forget(*watch);
+                return true;
+            }
+            Notice::Changed { watch, name }
+            | Notice::FolderCame { watch, name }
+            | Notice::FolderWent { watch, name } => match self.folders.get(watch) {
+                Some(folder) => join(folder, name),
+                None => return false,
+            },
+        };
+        if self.own.iter().any(|own| is_within(&path, own)) {
+            return false;
+        }
+        match notice {
+            Notice::FolderCame { .. } => {
+                self.unwatched.insert(path.clone());
+            }
+            Notice::FolderWent { .. } => self.forget_below(&path),
+            _ => {}
+        }
+        self.changed.insert(path, self.tick);
+        true
+    }
+
+    /// Something may have been missed.
+    fn begin_anew(&mut self) {
+        self.name = *uuid::Uuid::now_v7().as_bytes();
+        self.changed.clear();
+        self.trees.clear();
+        self.unwatched.clear();
+    }
+
+    fn forget_below(&mut self, path: &[u8]) {
+        let gone: Vec<WatchId> = self
+            .folders
+            .iter()
+            .filter(|(_, own)| is_within(own, path))
+            .map(|(id, _)| *id)
+            .collect();
+        for watch in gone {
+            if let Some(folder) = self.folders.remove(&watch) {
+                self.watches.remove(&folder);
+            }
+            self.notifier.forget(watch);
+        }
+        self.unwatched.retain(|own| !is_within(own, path));
+    }
+
+    /// Answers what changed since a moment, with everything that happened until now.
+    pub(crate) fn since(&mut self, token: Option<Token>) -> Answer {
+        self.take_in();
+        if self.trouble.is_some() {
+            return Answer::Everything { token: None };
+        }
+        let now = Token { watcher: self.name, tick: self.tick };
+        self.tick += 1;
+        let is_stale = self.last_full.is_none_or(|at| at.elapsed() > FULL_SCAN_EVERY);
+        let since = match token {
+            Some(token)
+                if token.watcher == self.name
+                    && token.tick >= self.forgotten_until
+                    && !is_stale =>
+            {
+                token.tick
+            }
+            _ => return Answer::Everything { token: Some(now) },
+        };
+        // What a cache holds already need not be told again.
+        self.forgotten_until = since;
+        self.changed.retain(|_, tick| *tick > since);
+        self.trees.retain(|_, tick| *tick > since);
+        let trees = self.trees.keys().chain(&self.unwatched).cloned().collect();
+        Answer::Only { token: now, paths: self.changed.keys().cloned().collect(), trees }
+    }
+
+    /// A scan is being remembered, as of a token. Watches its folders. `false` when that token means nothing
+    /// any more.
+    pub(crate) fn remembered(&mut self, token: Token, told: Told, folders: Paths) -> bool {
+        self.take_in();
+        if token.watcher != self.name || self.trouble.is_some() {
+            return false;
+        }
+        if told == Told::All {
+            let all: BTreeSet<&Box<[u8]>> = folders.iter().collect();
+            let gone: Paths =
+                self.watches.keys().filter(|own| !all.contains(own)).cloned().collect();
+            for folder in gone.iter().filter(|folder| !folder.is_empty()) {
+                if let Some(watch) = self.watches.remove(folder) {
+                    self.folders.remove(&watch);
+                    self.notifier.forget(watch);
+                }
+            }
+        }
+        for folder in folders {
+            if self.watch(&folder) {
+                // What happened in it after it was scanned and before it was watched, nobody saw.
+                self.trees.insert(folder, self.tick);
+            }
+        }
+        // The scan has looked at what came; what it did not tell of is ignored.
+        self.unwatched.clear();
+        if told == Told::All {
+            self.last_full = Some(Instant::now());
+        }
+        self.trouble.is_none()
+    }
+
+    /// Puts a folder under watch. `false` when it was already.
+    fn watch(&mut self, folder: &[u8]) -> bool {
+        let watch = match self.notifier.watch(&self.root.join(OsStr::from_bytes(folder))) {
+            Ok(watch) => watch,
+            // It went, or is no folder any more: its own folder was told.
+            Err(error) if is_gone(&error) => return false,
+            Err(error) => {
+                self.trouble = Some(cannot_watch(&error));
+                return false;
+            }
+        };
+        match self.folders.insert(watch, folder.into()) {
+            Some(before) if *before == *folder => return false,
+            // The same folder, known by another path.
+            Some(before) => self.watches.remove(&before),
+            None => None,
+        };
+        self.watches.insert(folder.into(), watch);
+        true
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn cannot_watch(error: &io::Error) -> String {
+    match error.kind() {
+        // inotify says so when a user watches too much.
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "there are more folders than may be watched (`fs.inotify.max_user_watches`)".to_owned()
+        }
+        _ => format!("a folder cannot be watched: {error}"),
+    }
+}
+
+fn join(folder: &[u8], name: &[u8]) -> Box<[u8]> {
+    match folder {
+        b"" => name.into(),
+        folder => [folder, b"/", name].concat().into(),
+    }
+}
+
+/// Is a path the folder itself, or below it?
+fn is_within(path: &[u8], folder: &[u8]) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+}
