@@ -283,6 +283,7 @@ impl Engine {
     fn is_long_scan(&self) -> bool {
         let cache = fs::metadata(self.home.stat_cache());
         cache.map_or(true, |meta| meta.len() > LONG_SCAN_BYTES)
+            && !crate::watch::is_watched(&self.home)
     }
 
     /// Saves now, or has it done by a process of its own where that would hold the agent up. Before a risk

@@ -6,6 +6,7 @@ mod measure;
 mod peers;
 mod progress;
 mod table;
+mod watch;
 mod workspace;
 
 use std::path::{Path, PathBuf};
@@ -43,6 +44,9 @@ pub(crate) struct BenchArgs {
     /// Only: how long it takes to tell, find and record things in a long history
     #[arg(long)]
     progress: bool,
+    /// Only: what a checkpoint costs with a watcher alive, and what the watcher costs
+    #[arg(long)]
+    watch: bool,
     /// Put the table into README.md
     #[arg(long)]
     readme: bool,
@@ -71,6 +75,15 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     println!("making {} files", args.files);
     let source = folder.path().join("source");
     let made = Workspace::make(&source, args.files)?;
+    if args.watch {
+        let (rows, seen) = watch::run(folder.path(), &source, &biv, args.rounds)?;
+        let table = format!("{}\n{seen}\n", table::render(&rows, made, args));
+        println!("\n{table}");
+        if args.readme {
+            table::put_into_readme(&root().join("README.md"), &table, "watched")?;
+        }
+        return Ok(());
+    }
     let mut contest = Contest::new(&folder, &source, &biv, &args.peers)?;
     let mut rows = contest.measure(args)?;
     drop(contest);

@@ -71,6 +71,11 @@ impl News {
     }
 }
 
+/// Does anyone answer?
+pub(crate) fn is_watched(home: &Home) -> bool {
+    wire::connect(&home.watch_socket()).is_ok()
+}
+
 /// How the watcher of this workspace is doing. `None` when there is none.
 pub fn ask_status(home: &Home) -> Option<WatchStatus> {
     match ask(home, Ask::Status, &Paths::new()).ok()? {

@@ -22,7 +22,7 @@ use bivouac_snapshot::stat_cache::{StatCache, Token};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use ask::News;
+pub(crate) use ask::{News, is_watched};
 pub use ask::{ask_status, ask_to_stop};
 use known::{Answer, Known, Told};
 

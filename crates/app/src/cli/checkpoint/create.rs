@@ -54,6 +54,12 @@ pub struct SaveArgs {
     session: Option<String>,
 }
 
+impl CreateArgs {
+    pub fn trigger(&self) -> Trigger {
+        self.trigger
+    }
+}
+
 pub fn run(args: &CreateArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
     let state = args.state.as_deref().map(read_state).transpose()?;
     let request = SaveRequest {

@@ -9,6 +9,7 @@ pub mod restore;
 pub mod rollback;
 pub mod show;
 
+use bivouac_core::autosave::is_automatic;
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
 use clap::Subcommand;
@@ -52,6 +53,11 @@ impl CheckpointCommand {
                 Need::Write
             }
         }
+    }
+
+    /// Was it a timer or an event that asked?
+    pub fn is_automatic(&self) -> bool {
+        matches!(self, Self::Create(args) if is_automatic(args.trigger()))
     }
 
     pub fn run(&self, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
