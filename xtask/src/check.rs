@@ -21,6 +21,12 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
+/// The long form of the test of the same name.
+pub(crate) fn soak(minutes: u32) -> Result<()> {
+    let mut test = cargo(&["test", "--release", "--package", "bivouac", "--test", "it", "soak::"]);
+    show(test.env("BIV_SOAK_SECONDS", (minutes * 60).to_string()))
+}
+
 fn step(name: &str, act: impl FnOnce() -> Result<()>) -> Result<()> {
     println!("== {name}");
     act()

@@ -25,6 +25,11 @@ struct Cli {
 enum Command {
     /// Run every check: format, lints, all tests, licences
     Check,
+    /// Work for long under supervision, and see that nothing is lost or left behind
+    Soak {
+        #[arg(long, default_value_t = 10)]
+        minutes: u32,
+    },
     /// Measure against what people would use instead, side by side
     Bench(bench::BenchArgs),
     /// Write docs/cli.md and the man pages
@@ -34,6 +39,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Check => check::run(),
+        Command::Soak { minutes } => check::soak(minutes),
         Command::Bench(args) => bench::run(&args),
         Command::Docs(args) => docs::run(&args),
     };

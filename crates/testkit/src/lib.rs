@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 
 mod normalize;
+mod processes;
 mod terminal;
 mod tree;
 
@@ -20,6 +21,7 @@ use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
 pub use normalize::{Normalizer, without_costs};
+pub use processes::{hang_up, kill, terminate};
 pub use tree::{Tree, read_stats, read_tree};
 
 /// A workspace, a home and a store that nobody else knows.

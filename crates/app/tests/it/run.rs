@@ -1,10 +1,9 @@
 //! `biv run`: a command under supervision
 
 use std::fs;
-use std::process::Child;
 use std::time::{Duration, Instant};
 
-use bivouac_testkit::TestEnv;
+use bivouac_testkit::{TestEnv, hang_up, terminate};
 use serde_json::Value;
 
 use crate::env;
@@ -30,16 +29,10 @@ fn await_file(env: &TestEnv, path: &str) {
     }
 }
 
-fn signal(child: &Child, signal: &str) {
-    let number = child.id().to_string();
-    let mut kill = TestEnv::new("").command("kill", "/".as_ref());
-    assert!(kill.args([signal, &number]).status().unwrap().success());
-}
-
 #[test]
 fn a_command_is_saved_while_it_runs() {
     let env = env();
-    let script = "for n in 1 2 3 4 5 6 7 8 9; do echo $n > count; sleep 0.4; done";
+    let script = "for n in 1 2 3 4 5 6 7 8 9; do echo $n > count; sleep 0.4; done; echo > end";
     let run = env.live(&shell(script, &["--task", "Count", "--interval", "1s"])).ok();
     assert!(run.stderr.contains("saved every 1 second when something changed"), "{}", run.stderr);
     let (session, triggers) = story(&env);
@@ -81,18 +74,19 @@ fn a_timeout_ends_it_with_the_words_people_know() {
 
 #[test]
 fn a_shutdown_saves_first_and_gives_the_command_its_time() {
-    for (name, code) in [("-TERM", 143), ("-HUP", 129)] {
+    type Send = fn(i32);
+    for (name, send, code) in [("SIGTERM", terminate as Send, 143), ("SIGHUP", hang_up, 129)] {
         let env = env();
         let script = "trap 'echo late > late; exit 0' TERM HUP; echo x > x
             while :; do sleep 0.05; done";
         let child = env.start_live(&shell(script, &[]));
         await_file(&env, "x");
-        signal(&child, name);
+        send(child.id().cast_signed());
         let run = env.finish(child);
         assert_eq!(run.code, code, "{}", run.stderr);
         let (session, triggers) = story(&env);
         assert_eq!(session["status"], "interrupted");
-        assert_eq!(session["reason"], format!("Shut down by SIG{}", &name[1..]));
+        assert_eq!(session["reason"], format!("Shut down by {name}"));
         // What it did with its time is saved, too.
         assert_eq!(triggers, ["SHUTDOWN", "SHUTDOWN"]);
         env.biv(&["checkpoint", "restore", "latest", "--into", "../out"]).ok();
@@ -107,7 +101,7 @@ fn a_command_that_does_not_end_is_ended() {
     let child =
         env.start_live(&shell("trap '' TERM; echo x > x; while :; do sleep 0.1; done", &[]));
     await_file(&env, "x");
-    signal(&child, "-TERM");
+    terminate(child.id().cast_signed());
     let started = Instant::now();
     assert_eq!(env.finish(child).code, 143);
     assert!(started.elapsed() < Duration::from_secs(8));

@@ -19,8 +19,8 @@ use crate::{Engine, Result};
 
 /// What changes together is saved together: so long nothing has to happen first.
 const CALM: Duration = Duration::from_millis(300);
-/// And so long a save is put off for that, at most.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// And so long a save is put off for that, at most: a tenth of the time between two.
+const PATIENCE: u32 = 10;
 /// Where nobody can tell what changed, looking takes at most a hundredth of the time.
 const SHARE: u32 = 100;
 
@@ -118,7 +118,9 @@ impl Saver {
         let Some(due) = self.due().filter(|due| *due <= now) else { return };
         self.take_watch();
         let is_restless = |watch: &Watch| watch.quiet_for().is_some_and(|quiet| quiet < CALM);
-        if self.watch.as_ref().is_some_and(is_restless) && now - due < PATIENCE {
+        if self.watch.as_ref().is_some_and(is_restless)
+            && now - due < self.interval.unwrap_or_default() / PATIENCE
+        {
             return;
         }
         if !self.has_changed() {

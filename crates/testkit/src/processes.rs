@@ -1,0 +1,60 @@
+//! Processes of a story, found by the home they all know.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::TestEnv;
+
+impl TestEnv {
+    /// All processes that live in this small world, with their command lines.
+    pub fn processes(&self) -> Vec<(i32, String)> {
+        let home = format!("HOME={}\0", self.home().display());
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let ours = numbers.filter(|pid| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            String::from_utf8_lossy(&environment).contains(&home)
+        });
+        let named = |pid: i32| {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            (pid, String::from_utf8_lossy(&words).replace('\0', " "))
+        };
+        ours.map(named).collect()
+    }
+
+    /// Ends all of them, however often they start others.
+    pub fn kill_all(&self) {
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(10) {
+            let left = self.processes();
+            if left.is_empty() {
+                return;
+            }
+            left.iter().for_each(|(pid, _)| kill(*pid));
+            thread::sleep(Duration::from_millis(2));
+        }
+        panic!("some will not go: {:?}", self.processes());
+    }
+}
+
+/// `kill -9`
+pub fn kill(process: i32) {
+    send(process, Signal::KILL);
+}
+
+/// Asks a process to end.
+pub fn terminate(process: i32) {
+    send(process, Signal::TERM);
+}
+
+/// What a process hears when its terminal is gone.
+pub fn hang_up(process: i32) {
+    send(process, Signal::HUP);
+}
+
+fn send(process: i32, signal: Signal) {
+    let _gone = Pid::from_raw(process).map(|pid| kill_process(pid, signal));
+}
