@@ -8,6 +8,7 @@
 //! - [`process`]: running other programs, with a clean environment and a deadline
 //! - [`pty`], [`signals`], [`supervised`]: a terminal for a program, and what becomes of it
 //! - [`running`]: which processes run
+//! - [`tmux`]: the terminal an agent works in
 
 pub mod agents;
 pub mod dotenv;
@@ -21,5 +22,6 @@ pub mod pty;
 pub mod running;
 pub mod signals;
 pub mod supervised;
+pub mod tmux;
 
 pub use error::{Error, Result};

@@ -60,6 +60,18 @@ impl Program {
         git
     }
 
+    /// tmux, which may start its server: what is only meant for us must not become part of that.
+    pub fn tmux() -> Self {
+        let mut tmux = Self::new("tmux");
+        tmux.command.env_remove(WITHIN).env_remove("BIV_SESSION").env_remove("LC_ALL");
+        if let Some(own) = std::env::var_os("LC_ALL") {
+            tmux.command.env("LC_ALL", own);
+        }
+        // It speaks UTF-8 whatever the locale is.
+        tmux.command.arg("-u");
+        tmux
+    }
+
     pub fn args<A: AsRef<std::ffi::OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.command.args(args);
         self
@@ -296,14 +308,7 @@ pub fn become_program(
     environment: &[(&str, String)],
 ) -> Result<std::convert::Infallible> {
     use std::os::unix::process::CommandExt;
-    for words in &launch.before {
-        let (program, args) = words.split_first().ok_or(Error::NotText)?;
-        Program::new(program)
-            .args(args)
-            .in_folder(folder)
-            .within(Duration::from_secs(120))
-            .output()?;
-    }
+    run_before(launch, folder)?;
     let (program, args) = launch.command.split_first().ok_or(Error::NotText)?;
     #[expect(
         clippy::disallowed_methods,
@@ -343,6 +348,16 @@ pub(crate) fn start_child(
         Ok(child) => Ok(child.id()),
         Err(source) => Err(Error::NotStarted { program: program.clone(), source }),
     }
+}
+
+/// Runs what has to come before an agent.
+pub fn run_before(launch: &crate::agents::restore::Launch, folder: &Path) -> Result<()> {
+    for words in &launch.before {
+        let (program, args) = words.split_first().ok_or(Error::NotText)?;
+        let program = Program::new(program).args(args).in_folder(folder);
+        program.within(Duration::from_secs(120)).output()?;
+    }
+    Ok(())
 }
 
 fn read_in_background(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {

@@ -58,6 +58,19 @@ pub fn oom_kills() -> Option<u64> {
     in_group.or_else(|| fs::read_to_string("/proc/vmstat").ok().and_then(count))
 }
 
+/// What stands in the foreground of the terminal a process leads: its words and where it works. A command of
+/// ours that is there for a moment is passed over for what started it.
+pub(crate) fn in_foreground(leader: u32) -> Option<(Vec<String>, String)> {
+    let own = rustix::process::getpgrp().as_raw_nonzero().get();
+    let group: i32 = field_of(leader, 5)?;
+    let pid = u32::try_from(group).ok().filter(|_| group > 0 && group != own).unwrap_or(leader);
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let words = line.strip_suffix(b"\0").unwrap_or(&line).split(|byte| *byte == 0);
+    let words = words.map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    let cwd = fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
+    Some((words, cwd.to_string_lossy().into_owned()))
+}
+
 /// What tells a process from a later one with the same number. `None` when it is gone.
 pub fn identify(pid: u32) -> Option<ProcessId> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -72,8 +85,13 @@ pub fn identify(pid: u32) -> Option<ProcessId> {
 }
 
 fn parent_of(pid: u32) -> Option<u32> {
+    field_of(pid, 1)
+}
+
+/// A field of its state, counted from the end of its name.
+fn field_of<T: std::str::FromStr>(pid: u32, number: usize) -> Option<T> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat[stat.rfind(')')? + 1..].split_whitespace().nth(1)?.parse().ok()
+    stat[stat.rfind(')')? + 1..].split_whitespace().nth(number)?.parse().ok()
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -1,8 +1,8 @@
 //! DECIDE: the words of Bivouac and what follows from them. Pure: no I/O, no clock, no randomness.
 //!
 //! - [`id`], [`time`], [`size`], [`path`], [`text`]: the words everything else is made of
-//! - [`event`], [`session`], [`checkpoint`], [`operation`], [`run`], [`git`]: what can happen, and what
-//!   things are
+//! - [`event`], [`session`], [`checkpoint`], [`operation`], [`run`], [`git`], [`terminal`]: what can happen,
+//!   and what things are
 //! - [`agent`], [`conversation`], [`observation`]: what agents do, and what we do about it
 //! - [`work`], [`replay`], [`context`]: what a session's progress is made of, and what follows from it
 //! - [`autosave`], [`retention`], [`risk`]: what follows from it
@@ -32,6 +32,7 @@ pub mod risk;
 pub mod run;
 pub mod session;
 pub mod size;
+pub mod terminal;
 pub mod text;
 pub mod time;
 pub mod work;
