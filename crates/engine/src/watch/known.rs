@@ -4,7 +4,7 @@
 //! that the next question is about what happened since. Whenever something may have been missed, the watcher
 //! takes another name: all ticks of the old one then mean nothing, and one full scan follows.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -28,7 +28,6 @@ pub(crate) struct Known {
     name: [u8; 16],
     tick: u64,
     folders: HashMap<WatchId, Box<[u8]>>,
-    watches: HashMap<Box<[u8]>, WatchId>,
     changed: HashMap<Box<[u8]>, u64>,
     /// Folders to be looked at with all that is in them.
     trees: HashMap<Box<[u8]>, u64>,
@@ -69,7 +68,6 @@ impl Known {
             name: *uuid::Uuid::now_v7().as_bytes(),
             tick: 1,
             folders: HashMap::new(),
-            watches: HashMap::new(),
             changed: HashMap::new(),
             trees: HashMap::new(),
             unwatched: BTreeSet::new(),
@@ -126,7 +124,6 @@ impl Known {
             }
             Notice::Gone { watch } => {
                 if let Some(folder) = self.folders.remove(watch) {
-                    self.watches.remove(&folder);
                     self.changed.insert(folder, self.tick);
                 }
                 self.notifier.forget(*watch);
@@ -162,19 +159,15 @@ impl Known {
     }
 
     fn forget_below(&mut self, path: &[u8]) {
-        let gone: Vec<WatchId> = self
-            .folders
-            .iter()
-            .filter(|(_, own)| is_within(own, path))
-            .map(|(id, _)| *id)
-            .collect();
-        for watch in gone {
-            if let Some(folder) = self.folders.remove(&watch) {
-                self.watches.remove(&folder);
-            }
+        self.forget(|own| is_within(own, path));
+        self.unwatched.retain(|own| !is_within(own, path));
+    }
+
+    fn forget(&mut self, is_gone: impl Fn(&Box<[u8]>) -> bool) {
+        let gone = self.folders.extract_if(|_, folder| is_gone(folder));
+        for (watch, _) in gone {
             self.notifier.forget(watch);
         }
-        self.unwatched.retain(|own| !is_within(own, path));
     }
 
     /// Answers what changed since a moment, with everything that happened until now.
@@ -212,15 +205,8 @@ impl Known {
             return false;
         }
         if told == Told::All {
-            let all: BTreeSet<&Box<[u8]>> = folders.iter().collect();
-            let gone: Paths =
-                self.watches.keys().filter(|own| !all.contains(own)).cloned().collect();
-            for folder in gone.iter().filter(|folder| !folder.is_empty()) {
-                if let Some(watch) = self.watches.remove(folder) {
-                    self.folders.remove(&watch);
-                    self.notifier.forget(watch);
-                }
-            }
+            let all: HashSet<&Box<[u8]>> = folders.iter().collect();
+            self.forget(|own| !own.is_empty() && !all.contains(own));
         }
         for folder in folders {
             if self.watch(&folder) {
@@ -247,14 +233,8 @@ impl Known {
                 return false;
             }
         };
-        match self.folders.insert(watch, folder.into()) {
-            Some(before) if *before == *folder => return false,
-            // The same folder, known by another path.
-            Some(before) => self.watches.remove(&before),
-            None => None,
-        };
-        self.watches.insert(folder.into(), watch);
-        true
+        // The same folder may have been known by another path.
+        self.folders.insert(watch, folder.into()).is_none_or(|before| *before != *folder)
     }
 }
 
