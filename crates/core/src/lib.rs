@@ -4,6 +4,7 @@
 //! - [`event`], [`session`], [`checkpoint`], [`operation`], [`run`], [`git`], [`terminal`]: what can happen,
 //!   and what things are
 //! - [`agent`], [`conversation`], [`observation`]: what agents do, and what we do about it
+//! - [`liveness`], [`limit`], [`recovery`]: whether work goes on, when it can, and what can be done
 //! - [`work`], [`replay`], [`context`]: what a session's progress is made of, and what follows from it
 //! - [`autosave`], [`retention`], [`risk`]: what follows from it
 //! - [`redact`], [`budget`], [`briefing`]: what a model is told, and what nobody is
@@ -21,10 +22,13 @@ pub mod event;
 pub mod export;
 pub mod git;
 pub mod id;
+pub mod limit;
+pub mod liveness;
 pub mod observation;
 pub mod operation;
 pub mod path;
 pub mod progress;
+pub mod recovery;
 pub mod redact;
 pub mod replay;
 pub mod retention;

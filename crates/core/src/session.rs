@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +52,14 @@ impl Session {
     pub fn title(&self) -> Option<String> {
         let task = || self.task_description.as_ref().map(Note::headline);
         self.name.as_ref().map(ToString::to_string).or_else(task)
+    }
+
+    /// Is it to be taken up again by itself? It was paused until some time, and that has come, not too long
+    /// ago: nobody expects work to begin days later.
+    pub fn is_resumption_due(&self, now: Timestamp) -> bool {
+        const A_DAY: Duration = Duration::from_secs(86_400);
+        let due = self.until.filter(|_| self.status == Status::Paused);
+        due.is_some_and(|until| until <= now && now.since(until) <= A_DAY)
     }
 }
 
@@ -124,6 +133,38 @@ impl FromStr for Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pause_that_is_over_is_taken_up_within_a_day() {
+        let id = "01990000-0000-7000-8000-000000000001".parse().unwrap();
+        let at: Timestamp = "2026-01-21T14:30:00Z".parse().unwrap();
+        let check = |status: Status, until: Option<&str>, now: &str, expected: bool| {
+            let session = Session {
+                id,
+                handle: SessionHandle::of(id),
+                name: None,
+                agent_type: "codex".to_owned(),
+                task_description: None,
+                workspace: WorkspacePath::new(b"/code/app".as_slice()),
+                metadata: None,
+                status,
+                reason: None,
+                status_at: at,
+                until: until.map(|until| until.parse().unwrap()),
+                created_at: at,
+                updated_at: at,
+            };
+            let now = now.parse().unwrap();
+            assert_eq!(session.is_resumption_due(now), expected, "{status} {until:?} {now}");
+        };
+        let until = Some("2026-01-21T15:00:00Z");
+        check(Status::Paused, until, "2026-01-21T14:59:59Z", false);
+        check(Status::Paused, until, "2026-01-21T15:00:00Z", true);
+        check(Status::Paused, until, "2026-01-22T15:00:00Z", true);
+        check(Status::Paused, until, "2026-01-22T15:00:01Z", false);
+        check(Status::Paused, None, "2026-01-21T15:00:00Z", false);
+        check(Status::Active, until, "2026-01-21T15:00:00Z", false);
+    }
 
     #[test]
     fn what_ended_must_be_made_active_first() {
