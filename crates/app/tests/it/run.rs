@@ -115,7 +115,7 @@ fn a_command_that_runs_out_of_memory_is_known_for_it() {
     }
     let script = "const a = []; for (;;) a.push(new Array(1e5).fill(a.length + 0.5))";
     let words = ["run", "--", "node", "--max-old-space-size=24", "-e", script];
-    let (code, shown) = env.live_on_terminal(&words, "", "");
+    let (code, shown) = env.live_dialog(&words, &[]);
     assert_eq!(code, 137, "{shown}");
     assert_eq!(story(&env).0["reason"], "Command ran out of memory");
 }
@@ -124,7 +124,7 @@ fn a_command_that_runs_out_of_memory_is_known_for_it() {
 fn it_runs_on_a_terminal_of_its_own() {
     let env = env();
     let script = "test -t 0 && test -t 1 && echo a tty; stty size; echo ready; read line; echo \"you said $line\"";
-    let (code, shown) = env.live_on_terminal(&shell(script, &[]), "ready", "hello\r");
+    let (code, shown) = env.live_dialog(&shell(script, &[]), &[("ready", "hello\r")]);
     assert_eq!(code, 0, "{shown}");
     assert!(shown.contains("a tty"), "{shown}");
     assert!(shown.contains("you said hello"), "{shown}");
@@ -135,7 +135,7 @@ fn keys_reach_the_command_as_they_are() {
     let env = env();
     // Ctrl+C ends what is in front, not the supervisor.
     let script = "trap 'echo interrupted; exit 5' INT; echo ready; while :; do sleep 0.05; done";
-    let (code, shown) = env.live_on_terminal(&shell(script, &[]), "ready", "\u{3}");
+    let (code, shown) = env.live_dialog(&shell(script, &[]), &[("ready", "\u{3}")]);
     assert_eq!(code, 5, "{shown}");
     assert!(shown.contains("interrupted"), "{shown}");
 }
