@@ -14,6 +14,9 @@ use owo_colors::{OwoColorize, Style};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::choice::{Press, press};
+use crate::keyboard::Keyboard;
+
 /// In which form answers are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -160,6 +163,32 @@ impl Ui {
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer)?;
         Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    }
+
+    /// Asks on stderr for one of several choices, each known by its number and a letter. The number in
+    /// brackets is the one that Enter takes. `None` when none is wanted.
+    pub fn choose(&mut self, question: &str, letters: &[char]) -> io::Result<Option<usize>> {
+        let keyboard = Keyboard::open()?;
+        let mut shown = 0;
+        write!(self.stderr, "{question} [{}]: ", shown + 1)?;
+        loop {
+            self.stderr.flush()?;
+            match press(keyboard.key()?, shown, letters) {
+                Press::Show(other) => {
+                    shown = other;
+                    write!(self.stderr, "\r{question} [{}]: ", shown + 1)?;
+                }
+                Press::Take(taken) => {
+                    writeln!(self.stderr, "{}", taken + 1)?;
+                    return Ok(Some(taken));
+                }
+                Press::Leave => {
+                    writeln!(self.stderr)?;
+                    return Ok(None);
+                }
+                Press::Nothing => {}
+            }
+        }
     }
 
     /// Bars where someone looks.
