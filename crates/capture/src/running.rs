@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use bivouac_core::agent::ProcessId;
+use bivouac_core::liveness::Life;
 
 /// The agent that started us: the nearest ancestor that is no shell.
 pub fn agent_process() -> Option<ProcessId> {
@@ -21,6 +22,15 @@ pub fn agent_process() -> Option<ProcessId> {
 /// Is it still the same process?
 pub fn is_running(process: &ProcessId) -> bool {
     identify(process.pid).is_some_and(|now| now == *process)
+}
+
+/// What can be told of it from here. Where nothing is known of us, nothing is known of others.
+pub fn life(process: &ProcessId) -> Life {
+    match identify(std::process::id()) {
+        None => Life::Unknown,
+        Some(_) if is_running(process) => Life::Runs,
+        Some(_) => Life::Gone,
+    }
 }
 
 /// Processes that run a command line below a folder, with their numbers.
@@ -102,6 +112,8 @@ mod tests {
     fn a_process_is_known_by_more_than_its_number() {
         let own = identify(std::process::id()).unwrap();
         assert!(is_running(&own));
+        assert_eq!(life(&own), Life::Runs);
+        assert_eq!(life(&ProcessId { boot: "another".to_owned(), ..own.clone() }), Life::Gone);
         assert!(!is_running(&ProcessId { started: own.started + 1, ..own.clone() }));
         assert!(!is_running(&ProcessId { boot: "another".to_owned(), ..own }));
     }

@@ -111,6 +111,7 @@ fn facts(work: Work) -> Facts {
         work,
         asked: Vec::new(),
         trouble: None,
+        goes_on_at: None,
         recent: vec!["task.completed (001)".to_owned(); 12],
         said: vec![Said { who: Who::Person, words: Note::cut(&"words ".repeat(200)) }; 10],
         remembered: vec!["checkpoint:auth: Branch: main".to_owned()],

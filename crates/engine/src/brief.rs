@@ -3,13 +3,18 @@
 use bivouac_capture::git;
 use bivouac_core::briefing::{self, BRIEFING_TOKENS, Facts, Format};
 use bivouac_core::git::GitFacts;
-use bivouac_core::id::SessionId;
+use bivouac_core::id::{ObjectId, SessionId};
 use bivouac_core::session::Session;
 use bivouac_core::work::{Thing, Work};
+use bivouac_journal::query::{CheckpointFilter, KeptCheckpoint};
 use bivouac_snapshot::diff::{Filter, Trees, diff};
 use bivouac_snapshot::path_set::PathSet;
 
-use crate::{Engine, Result};
+use crate::look::Look;
+use crate::{Engine, Error, Result};
+
+/// A checkpoint, what git said then, and the files that changed since.
+type Since = (Option<KeptCheckpoint>, Option<GitFacts>, Vec<String>);
 
 /// So many messages are looked at; the budget decides how many are told.
 const LAST_WORDS: u32 = 40;
@@ -49,8 +54,7 @@ impl Engine {
 
     /// Everything a briefing is made of, as it is now.
     pub fn facts(&self, session: &Session) -> Result<Facts> {
-        let kept = self.journal.last_checkpoint(session.id)?;
-        let git_then = kept.as_ref().map(|kept| self.git_facts(kept)).transpose()?.flatten();
+        let (kept, git_then, changed) = self.since_checkpoint(session)?.unwrap_or_default();
         let git_now = self.git_now();
         let heads = git_then
             .as_ref()
@@ -58,12 +62,6 @@ impl Engine {
             .zip(git_now.as_ref().and_then(|it| it.head.as_deref()))
             .filter(|(then, now)| then != now);
         let commits = heads.and_then(|(then, now)| self.commits_since(then, now));
-        let changed = match &kept {
-            Some(kept) if session.workspace == self.home.workspace_path() => {
-                self.changed_since(&kept.taken.checkpoint.tree)?
-            }
-            _ => Vec::new(),
-        };
         let (said, trouble) = self.journal.last_words(session.id, LAST_WORDS)?;
         let work = self.journal.work(session.id)?;
         let recent = self.journal.recent_progress(session.id, LAST_EVENTS)?;
@@ -80,11 +78,43 @@ impl Engine {
             recent: recent.iter().filter_map(|event| work.told(event)).collect(),
             work,
             asked: self.journal.approvals(session.id)?,
+            goes_on_at: self.limit_ahead(session)?.map(|ends| self.clock.in_short(ends)),
             trouble,
             said,
             remembered: Vec::new(),
             redactor: self.redactor().clone(),
         })
+    }
+
+    /// The newest checkpoint that can be read, what git said then, and what changed since.
+    fn since_checkpoint(&self, session: &Session) -> Result<Option<Since>> {
+        let is_here = session.workspace == self.home.workspace_path();
+        let look = |kept: KeptCheckpoint| -> Result<Since> {
+            let git_then = self.git_facts(&kept)?;
+            let changed = match is_here {
+                true => self.changed_since(&kept.taken.checkpoint.tree)?,
+                false => Vec::new(),
+            };
+            Ok((Some(kept), git_then, changed))
+        };
+        let Some(newest) = self.journal.last_checkpoint(session.id)? else {
+            return Ok(None);
+        };
+        let newest_id = newest.taken.checkpoint.id;
+        let mut found = look(newest);
+        if is_unreadable(&found) {
+            let session = Some(session.id);
+            let filter = CheckpointFilter { session, ..CheckpointFilter::default() };
+            let older = self.journal.checkpoints(&filter)?.into_iter().rev();
+            let mut older = older.filter(|kept| kept.taken.checkpoint.id != newest_id);
+            while let (true, Some(kept)) = (is_unreadable(&found), older.next()) {
+                found = look(kept);
+            }
+        }
+        match is_unreadable(&found) {
+            true => Ok(None),
+            false => found.map(Some),
+        }
     }
 
     /// What the work names and is not there: paths, branches, commits.
@@ -121,9 +151,16 @@ impl Engine {
     }
 
     /// Files that are not as in a tree.
-    pub(crate) fn changed_since(&self, tree: &bivouac_core::id::ObjectId) -> Result<Vec<String>> {
+    pub(crate) fn changed_since(&self, tree: &ObjectId) -> Result<Vec<String>> {
         let _store_lock = self.use_store()?;
-        let look = self.look(&PathSet::default())?;
+        let found = self.changed(tree, &self.look(&PathSet::default())?);
+        match is_unreadable(&found) {
+            true => self.changed(tree, &self.look_anew()?),
+            false => found,
+        }
+    }
+
+    fn changed(&self, tree: &ObjectId, look: &Look) -> Result<Vec<String>> {
         let index = self.index();
         let objects = self.objects(&index);
         let trees = Trees::with_fresh(&objects, &look.fresh);
@@ -131,4 +168,8 @@ impl Engine {
         let told = changes.iter().filter(|change| crate::compare::kind_of(change).is_some());
         Ok(told.map(|change| change.path.to_string()).collect())
     }
+}
+
+fn is_unreadable<T>(found: &Result<T>) -> bool {
+    found.as_ref().is_err_and(Error::is_unreadable)
 }

@@ -35,6 +35,21 @@ impl Clock {
         zone.to_datetime(moment.jiff())
     }
 
+    /// A moment as people say it: the time, and the day if it is another.
+    pub fn in_short(&self, moment: Timestamp) -> String {
+        let (then, now) = (self.local(moment), self.local(self.now()));
+        let form = if then.date() == now.date() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+        then.strftime(form).to_string()
+    }
+
+    /// A time zone by its name; without one, where the person is.
+    pub fn zone(&self, name: Option<&str>) -> Option<TimeZone> {
+        match name {
+            Some(name) => TimeZone::get(name).ok(),
+            None => Some(self.zone.get_or_init(TimeZone::system).clone()),
+        }
+    }
+
     /// A moment as people write it, where they are: `2026-03-01 14:30`, or a day, or with its zone.
     pub fn read(&self, text: &str) -> Option<Timestamp> {
         if let Ok(moment) = text.parse() {

@@ -77,6 +77,14 @@ pub enum Error {
     NoConversation { handle: CheckpointHandle },
     #[error("{agent} is still running in session {handle} (process {pid})")]
     Twin { agent: &'static str, handle: SessionHandle, pid: u32 },
+    #[error("{what} still runs in session {handle} (process {pid})")]
+    StillRuns { what: &'static str, handle: SessionHandle, pid: u32 },
+    #[error("nobody wrote down what session {handle} was to do")]
+    NoPrompt { handle: SessionHandle },
+    #[error("the agent of session {handle} spoke of no limit")]
+    NoLimit { handle: SessionHandle },
+    #[error(transparent)]
+    Until(#[from] bivouac_core::limit::BadUntil),
     #[error("`{program}` is not on the `PATH`")]
     NoAgent { program: &'static str },
     #[error("`{program}` {found} is too old: conversations come back from {oldest} on")]
@@ -160,6 +168,15 @@ impl Error {
         move |source| Self::Io { path, source }
     }
 
+    /// Is it only that the store no longer has something as it was written?
+    pub(crate) fn is_unreadable(&self) -> bool {
+        match self {
+            Self::Snapshot(bivouac_snapshot::Error::Read { .. }) => true,
+            Self::Snapshot(error) => error.is_damage(),
+            _ => false,
+        }
+    }
+
     /// What the person can do about it, when we know.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
@@ -201,6 +218,7 @@ impl Error {
                 "`biv resume --brief` starts a new conversation from what is known"
             }
             Self::Twin { .. } => "end it first, or pass `--force` to start another beside it",
+            Self::StillRuns { .. } => "end it first; `biv resume --force` starts another beside it",
             Self::NoAgent { .. } => "install it, or see the command with `--print`",
             Self::OldAgent { .. } => {
                 "upgrade it, or start a new conversation from what is known with `--brief`"
@@ -249,6 +267,9 @@ impl Error {
                 "without a terminal it runs with plain input and output: `biv run … < /dev/null`"
             }
             Self::AlreadyWatched { .. } => "`biv watch --status` tells how it is doing",
+            Self::NoPrompt { .. } => "`biv resume` goes on from what is known",
+            Self::NoLimit { .. } => "name the time: `--until 14:30`",
+            Self::Until(cause) => cause.hint(),
             Self::NoApprovalCommand => "set `approvals.command` in your own configuration",
             Self::TooSmall(_) => "raise `--budget`",
             _ => return None,

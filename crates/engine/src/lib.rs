@@ -5,6 +5,7 @@
 //! - [`session`], [`save`], [`compare`], [`rollback`], [`restore`], [`keep`]: what people do
 //! - [`bundle`]: a checkpoint that leaves the store, and one that comes in
 //! - [`observe`], [`hooks`], [`converse`], [`brief`], [`resume`], [`fork`]: what agents do, and get back
+//! - [`detect`], [`recover`], [`pause`]: work that stopped, and work that waits
 //! - [`progress`], [`approvals`], [`replay`], [`export`], [`memory`]: what is said about the work, and what follows
 //! - [`supervise`], [`watch`]: running an agent, or watching it run, and saving all the while
 //! - `look`, `git`, `heal`, `papers`, `room`, `secrets`, `seen`, `spool`: what those need
@@ -17,6 +18,7 @@ pub mod clock;
 pub mod compare;
 pub mod config;
 pub mod converse;
+pub mod detect;
 mod error;
 pub mod export;
 pub mod fork;
@@ -31,8 +33,10 @@ pub mod memory;
 pub mod observe;
 pub mod open;
 mod papers;
+pub mod pause;
 pub mod progress;
 pub mod reconcile;
+pub mod recover;
 pub mod replay;
 pub mod restore;
 pub mod resume;

@@ -38,10 +38,19 @@ pub(crate) struct Scene {
 impl Engine {
     /// Sees what a checkpoint taken now would hold. `forced` paths are captured whatever the rules say.
     pub(crate) fn look(&self, forced: &PathSet) -> Result<Look> {
+        self.look_at(&self.scene()?, forced)
+    }
+
+    /// The same without relying on what the last scan saw: every tree of it is at hand, whatever the store
+    /// has lost.
+    pub(crate) fn look_anew(&self) -> Result<Look> {
+        self.look_at(&Scene { cache: None, ..self.scene()? }, &PathSet::default())
+    }
+
+    fn look_at(&self, scene: &Scene, forced: &PathSet) -> Result<Look> {
         self.home.check_workspace()?;
-        let scene = self.scene()?;
         let mut sink = Sink::look();
-        let taken = self.scan(&scene, forced, &mut sink)?;
+        let taken = self.scan(scene, forced, &mut sink)?;
         Ok(Look { tree: taken.tree, coverage: taken.coverage, fresh: sink.fresh })
     }
 

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use bivouac_capture::agents::{self, Hears, Input};
 use bivouac_capture::running;
-use bivouac_core::agent::{AgentKind, ConversationStarted, Source};
+use bivouac_core::agent::{AgentKind, ConversationStarted, ProcessId, Source};
+use bivouac_core::briefing;
 use bivouac_core::checkpoint::Trigger;
 use bivouac_core::event::{Event, Level};
 use bivouac_core::id::SessionId;
@@ -38,6 +39,8 @@ pub struct Hook {
 
 /// The names of so many changed files are kept with a tool's use.
 const MANY_FILES: usize = 50;
+/// So many saves in a row that fail are told to the person, and to the model.
+pub const MANY_FAILURES: u64 = 5;
 /// A scan that remembers more than this is too long for a hook; a process of its own does it.
 const LONG_SCAN_BYTES: u64 = 6 << 20;
 
@@ -73,14 +76,22 @@ pub fn run(hook: &Hook, wishes: &Wishes, on_record: &dyn Fn()) -> Result<String>
     Ok(words.map(|words| agents::of(hook.agent).answer(&hook.event, &words)).unwrap_or_default())
 }
 
+/// How far a hook came before its time was over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reached {
+    Nothing,
+    /// All it was told is on record; what was to be saved is not.
+    Record,
+}
+
 /// Keeps a hook's input for the next command.
-pub fn put_aside(hook: &Hook, wishes: &Wishes) -> Result<()> {
+pub fn put_aside(hook: &Hook, reached: Reached, wishes: &Wishes) -> Result<()> {
     let Some(observation) = hook.observation() else {
         return Ok(());
     };
     let home = Home::find(&hook.wishes(wishes, &observation))?;
     home.check_workspace()?;
-    crate::spool::put_aside(&home, hook, Uuid::now_v7())
+    crate::spool::put_aside(&home, hook, reached, Uuid::now_v7())
 }
 
 impl Engine {
@@ -98,6 +109,10 @@ impl Engine {
             return if says { self.notice(None) } else { Ok(None) };
         };
         let words = self.words(observation, &session, response.tell);
+        let warning = match observation.happening {
+            Happening::Prompted { .. } => self.warning(session.id),
+            _ => Ok(None),
+        };
         let asked = match observation.happening {
             Happening::Started(_) => self.check_approvals_soon(&session),
             _ => Ok(()),
@@ -107,7 +122,8 @@ impl Engine {
             used.n_more_files = changed.len().saturating_sub(MANY_FILES) as u64;
             used.files.extend(changed.iter().take(MANY_FILES).cloned());
         }
-        let mut events = self.beginning(observation, session.id)?;
+        let process = running::agent_process();
+        let mut events = self.beginning(observation, session.id, process)?;
         if is_list(&response.events) {
             let known = self.journal.things(session.id, Noun::Task)?;
             response.events.extend(given_up(&known, &response.events));
@@ -117,18 +133,30 @@ impl Engine {
             self.record(session.id, events)?;
         }
         on_record();
-        let saved = match response.save {
-            Some(trigger) => self.save_for(&session, trigger, observation),
-            None => Ok(()),
-        };
-        let failures =
-            [("save", saved.err()), ("look", looked.err()), ("ask for replies", asked.err())];
+        if let Some(trigger) = response.save {
+            // What goes wrong with it is on record.
+            let _its_own_event = self.save_for(&session, trigger, observation);
+        }
+        let failures = [("look", looked.err()), ("ask for replies", asked.err())];
         for (what, error) in failures.into_iter().filter_map(|(what, it)| Some((what, it?))) {
             self.note_failure(session.id, what, &error)?;
         }
-        words.or_else(|error| {
+        let words = words.or_else(|error| {
             self.note_failure(session.id, "brief the model", &error).map(|()| None)
-        })
+        })?;
+        let said: Vec<String> = words.into_iter().chain(warning?).collect();
+        Ok((!said.is_empty()).then(|| said.join("\n\n")))
+    }
+
+    /// What the model hears when one save after the other failed, once for each time it got worse.
+    fn warning(&self, session: SessionId) -> Result<Option<String>> {
+        let failures = self.journal.failures(session)?;
+        let Some(error) = failures.last_error.filter(|_| failures.number >= MANY_FAILURES) else {
+            return Ok(None);
+        };
+        let last_prompt = self.journal.last_prompt(session)?.unwrap_or(0);
+        let is_news = failures.session_sequence > last_prompt;
+        Ok(is_news.then(|| briefing::warning(failures.number, &error, self.redactor())))
     }
 
     fn note_failure(&mut self, session: SessionId, what: &str, error: &Error) -> Result<()> {
@@ -188,19 +216,21 @@ impl Engine {
         }
     }
 
-    /// The fact that a conversation began, or goes on in another way, where this is news.
+    /// The fact that a conversation began, or goes on in another way, where this is news. `process` is the
+    /// agent's, where it is known.
     pub(crate) fn beginning(
         &self,
         observation: &Observation,
         session: SessionId,
+        process: Option<ProcessId>,
     ) -> Result<Vec<Event>> {
         let known = self.journal.conversation(observation.agent, &observation.conversation)?;
         let known = known.filter(|it| it.session_id == session);
         let source = match (&observation.happening, &known) {
             (Happening::Started(source), _) => *source,
             (_, None) => Source::Seen,
-            (_, Some(_)) => {
-                return Ok(self.moved(observation, known.as_ref()).into_iter().collect());
+            (_, Some(known)) => {
+                return Ok(moved(observation, &known.started, process).into_iter().collect());
             }
         };
         let before = known.map(|it| it.started);
@@ -215,28 +245,9 @@ impl Engine {
                 .or_else(|| before.as_ref().and_then(|it| it.transcript.clone())),
             model: observation.model.clone().or_else(|| before.and_then(|it| it.model)),
             cwd: observation.cwd.clone().unwrap_or_default(),
-            process: running::agent_process(),
+            process,
         };
         Ok(vec![Event::ConversationStarted(Box::new(started))])
-    }
-
-    /// An agent may go on in another file, or only now say where its file is.
-    fn moved(
-        &self,
-        observation: &Observation,
-        known: Option<&bivouac_journal::agents::KnownConversation>,
-    ) -> Option<Event> {
-        let before = &known?.started;
-        let path = observation.transcript.as_ref()?;
-        if before.transcript.as_ref() == Some(path) || observation.subagent.is_some() {
-            return None;
-        }
-        let started = ConversationStarted {
-            transcript: Some(path.clone()),
-            source: Source::Seen,
-            ..before.clone()
-        };
-        Some(Event::ConversationStarted(Box::new(started)))
     }
 
     /// What the model is to hear now. Some agents only listen when they are asked something.
@@ -296,7 +307,11 @@ impl Engine {
     ) -> Result<()> {
         let must_wait = trigger == Trigger::Risk;
         if self.is_long_scan() && !must_wait && std::env::var_os("BIV_HOOK_WAITS").is_none() {
-            return self.save_detached(session, trigger);
+            let started = self.save_detached(session, trigger);
+            if let Err(error) = &started {
+                self.record_failure(session.id, trigger, error);
+            }
+            return started;
         }
         let mut request = SaveRequest::new(trigger);
         request.awaited = match &observation.happening {
@@ -322,6 +337,23 @@ impl Engine {
     pub(crate) fn start_own(&self, words: impl IntoIterator<Item = OsString>) -> Result<()> {
         Ok(self.home.own_command(words)?.start_detached()?)
     }
+}
+
+/// An agent may go on in another file or as another process, or only now say where its file is.
+fn moved(
+    observation: &Observation,
+    before: &ConversationStarted,
+    process: Option<ProcessId>,
+) -> Option<Event> {
+    let path = observation.transcript.as_ref().filter(|_| observation.subagent.is_none());
+    let transcript = path.or(before.transcript.as_ref()).cloned();
+    let process = process.or_else(|| before.process.clone());
+    if transcript == before.transcript && process == before.process {
+        return None;
+    }
+    let started =
+        ConversationStarted { transcript, process, source: Source::Seen, ..before.clone() };
+    Some(Event::ConversationStarted(Box::new(started)))
 }
 
 /// Is something being done that is worth a session?

@@ -15,9 +15,9 @@ use bivouac_core::budget;
 use bivouac_core::checkpoint::Checkpoint;
 use bivouac_core::conversation::ConversationSummary;
 use bivouac_core::event::Level;
-use bivouac_core::id::SessionId;
+use bivouac_core::id::{CheckpointHandle, SessionId};
 use bivouac_core::session::Session;
-use bivouac_journal::query::KeptCheckpoint;
+use bivouac_journal::query::{CheckpointFilter, KeptCheckpoint};
 
 use crate::converse::{About, of_checkpoint};
 use crate::home::home_folder;
@@ -47,7 +47,17 @@ pub struct ResumePlan {
     pub loss: Option<String>,
     /// Commands the agent was running when it went, and the processes that still run them.
     pub orphans: Vec<(String, Vec<u32>)>,
+    /// A newer checkpoint, whose conversation cannot be read.
+    pub damaged: Option<CheckpointHandle>,
     conversation: Option<(ConversationSummary, About)>,
+}
+
+/// The checkpoint a session is gone on from.
+#[derive(Debug)]
+pub struct Resumable {
+    pub checkpoint: Option<KeptCheckpoint>,
+    /// A newer one, whose conversation cannot be read.
+    pub damaged: Option<CheckpointHandle>,
 }
 
 /// What is not as it was at the checkpoint.
@@ -67,8 +77,8 @@ impl Engine {
         from: Option<KeptCheckpoint>,
         mode: Option<Mode>,
     ) -> Result<ResumePlan> {
-        let checkpoint = match from {
-            Some(kept) => Some(kept),
+        let Resumable { checkpoint, damaged } = match from {
+            Some(kept) => Resumable { checkpoint: Some(kept), damaged: None },
             None => self.last_resumable(session)?,
         };
         let summary = checkpoint.as_ref().map(|it| of_checkpoint(&it.taken.checkpoint)).transpose();
@@ -100,16 +110,37 @@ impl Engine {
                 .collect(),
             conversation: summary.zip(about),
             checkpoint,
+            damaged,
         })
     }
 
-    /// The newest checkpoint that holds a conversation, else the newest.
-    pub fn last_resumable(&self, session: &Session) -> Result<Option<KeptCheckpoint>> {
-        let spoken = self.journal.last_conversation(session.id)?;
-        Ok(spoken.or(self.journal.last_checkpoint(session.id)?))
+    /// The newest checkpoint whose conversation can be read, else the newest.
+    pub fn last_resumable(&self, session: &Session) -> Result<Resumable> {
+        let newest = self.journal.last_checkpoint(session.id)?;
+        let Some(spoken) = self.journal.last_conversation(session.id)? else {
+            return Ok(Resumable { checkpoint: newest, damaged: None });
+        };
+        let is_readable = |kept: &KeptCheckpoint| match &kept.taken.checkpoint.conversation {
+            Some(summary) => self.is_tree_whole(&summary.tree),
+            None => Ok(false),
+        };
+        if is_readable(&spoken)? {
+            return Ok(Resumable { checkpoint: Some(spoken), damaged: None });
+        }
+        let damaged = Some(spoken.taken.checkpoint.handle);
+        let filter = CheckpointFilter { session: Some(session.id), ..CheckpointFilter::default() };
+        for kept in self.journal.checkpoints(&filter)?.into_iter().rev() {
+            if is_readable(&kept)? {
+                return Ok(Resumable { checkpoint: Some(kept), damaged });
+            }
+        }
+        // Without any conversation, the work is told from what is known.
+        let silent = |kept: &KeptCheckpoint| kept.taken.checkpoint.conversation.is_none();
+        Ok(Resumable { checkpoint: newest.filter(silent), damaged })
     }
 
-    fn drift(&self, kept: &KeptCheckpoint) -> Result<Drift> {
+    /// What is not as it was at a checkpoint.
+    pub fn drift(&self, kept: &KeptCheckpoint) -> Result<Drift> {
         let (then, now) =
             (self.git_facts(kept)?.unwrap_or_default(), self.git_now().unwrap_or_default());
         let word = |it: &Option<String>| it.clone().unwrap_or_else(|| "none".to_owned());

@@ -5,7 +5,7 @@ use bivouac_core::checkpoint::{Checkpoint, State, Trigger};
 use bivouac_core::conversation::ConversationSummary;
 use bivouac_core::event::{CheckpointFailed, CheckpointTaken, Event, Manifest};
 use bivouac_core::git::{GitFacts, GitSummary};
-use bivouac_core::id::{CheckpointHandle, CheckpointId, ObjectId, OperationId, PackId};
+use bivouac_core::id::{CheckpointHandle, CheckpointId, ObjectId, OperationId, PackId, SessionId};
 use bivouac_core::session::Session;
 use bivouac_core::text::{Name, Note};
 use bivouac_snapshot::block::ObjectKind;
@@ -72,6 +72,12 @@ pub struct SaveReport {
     pub stored_bytes: u64,
 }
 
+/// What came of looking whether and where to save.
+enum Prepared {
+    Save(Box<Session>, Lock),
+    Skip(Saved),
+}
+
 /// All that makes up a checkpoint besides the workspace itself.
 pub(crate) struct Draft {
     pub(crate) id: CheckpointId,
@@ -88,8 +94,24 @@ impl Draft {
 }
 
 impl Engine {
-    /// Saves the workspace into the session named, the one at hand, or a new one.
+    /// Saves the workspace into the session named, the one at hand, or a new one. A person hears what goes
+    /// wrong; of what was to be saved by itself, only the record tells, so there it always is.
     pub fn save(&mut self, session: Option<&str>, request: SaveRequest) -> Result<Saved> {
+        let trigger = request.trigger;
+        let prepared = self.prepare_save(session, &request);
+        if let (Err(error), true) = (&prepared, autosave::is_automatic(trigger))
+            && let Ok(Some(session)) = self.session_to_continue(session)
+        {
+            self.record_failure(session.id, trigger, error);
+        }
+        match prepared? {
+            Prepared::Skip(skipped) => Ok(skipped),
+            Prepared::Save(session, lock) => self.save_prepared(&session, request, &lock),
+        }
+    }
+
+    /// All that comes before the scan.
+    fn prepare_save(&mut self, session: Option<&str>, request: &SaveRequest) -> Result<Prepared> {
         self.home.check_workspace()?;
         let workspace_lock = self.lock_workspace()?;
         self.heal_held(&workspace_lock)?;
@@ -112,25 +134,35 @@ impl Engine {
             &self.config.autosave,
         ) {
             Verdict::Skip(why) => {
-                return Ok(Saved::Skipped { session: Box::new(session), why: why.to_string() });
+                let why = why.to_string();
+                return Ok(Prepared::Skip(Saved::Skipped { session: Box::new(session), why }));
             }
             Verdict::Save => {}
         }
         if let Some(why) = self.make_room(&session, request.trigger)? {
-            return Ok(Saved::Skipped { session: Box::new(session), why });
+            return Ok(Prepared::Skip(Saved::Skipped { session: Box::new(session), why }));
         }
+        Ok(Prepared::Save(Box::new(session), workspace_lock))
+    }
+
+    fn save_prepared(
+        &mut self,
+        session: &Session,
+        request: SaveRequest,
+        workspace_lock: &Lock,
+    ) -> Result<Saved> {
         let is_asked_for = request.trigger == Trigger::Manual;
         let label = request.name.as_ref().map(|name| name.as_str().to_owned());
-        self.export_due(&session, label.as_deref(), Document::is_in_workspace);
+        self.export_due(session, label.as_deref(), Document::is_in_workspace);
         let draft = Draft::new(CheckpointId::new(self.clock.new_id()), request);
-        let saved = self.save_draft(&session, &draft, &workspace_lock)?;
+        let saved = self.save_draft(session, &draft, workspace_lock)?;
         if let Saved::Taken(_) = saved {
             // A file for every turn would be too many.
-            self.export_due(&session, label.as_deref(), |kind| match kind {
+            self.export_due(session, label.as_deref(), |kind| match kind {
                 Document::CheckpointMd => is_asked_for,
                 other => !other.is_in_workspace(),
             });
-            self.tidy_after(&session);
+            self.tidy_after(session);
         }
         Ok(saved)
     }
@@ -144,7 +176,7 @@ impl Engine {
         }
     }
 
-    fn check_same_workspace(&self, session: &Session) -> Result<()> {
+    pub(crate) fn check_same_workspace(&self, session: &Session) -> Result<()> {
         if session.workspace == self.home.workspace_path() {
             return Ok(());
         }
@@ -164,13 +196,20 @@ impl Engine {
         let trigger = draft.request.trigger;
         let result = self.take_checkpoint(session, draft, lock);
         if let Err(error) = &result {
-            let text = crate::error::in_one_line(error);
-            if let Ok(error) = text.parse() {
-                let event = Event::CheckpointFailed(CheckpointFailed { trigger, error });
-                let _the_first_error_counts = self.record(session.id, vec![event]);
-            }
+            self.record_failure(session.id, trigger, error);
         }
         result
+    }
+
+    /// Puts on record that a save failed. Where the journal takes nothing, a file waits for the next command.
+    pub(crate) fn record_failure(&mut self, session: SessionId, trigger: Trigger, error: &Error) {
+        let failed =
+            CheckpointFailed { trigger, error: Note::cut(&crate::error::in_one_line(error)) };
+        if self.record(session, vec![Event::CheckpointFailed(failed.clone())]).is_err() {
+            let id = self.clock.new_id();
+            let _the_first_error_counts =
+                crate::spool::put_failure_aside(&self.home, session, failed, id);
+        }
     }
 
     fn take_checkpoint(&mut self, session: &Session, draft: &Draft, _lock: &Lock) -> Result<Saved> {

@@ -13,8 +13,8 @@ use bivouac_journal::query::KeptCheckpoint;
 use crate::{Engine, Error, Kind, Result};
 
 impl Engine {
-    /// The session that is meant: the one named, else `BIV_SESSION`, else the one active here, else the
-    /// newest one here.
+    /// The session that is meant: the one named, else `BIV_SESSION`, else the one active here, else the one
+    /// interrupted here, else the newest one here.
     pub fn session(&self, word: Option<&str>) -> Result<Session> {
         self.session_if_any(word)?.ok_or(Error::NoSession)
     }
@@ -26,11 +26,12 @@ impl Engine {
             return self.session_named(&word).map(Some);
         }
         let workspace = self.home.workspace_path();
-        let active = self.journal.newest_session(&workspace, &[Status::Active])?;
-        match active {
-            Some(session) => Ok(Some(session)),
-            None => Ok(self.journal.newest_session(&workspace, &Status::ALL)?),
+        for statuses in [&[Status::Active][..], &[Status::Interrupted], &Status::ALL] {
+            if let Some(session) = self.journal.newest_session(&workspace, statuses)? {
+                return Ok(Some(session));
+            }
         }
+        Ok(None)
     }
 
     fn session_named(&self, word: &str) -> Result<Session> {

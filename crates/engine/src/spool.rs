@@ -1,5 +1,5 @@
-//! What a hook could not record in time waits here, whole and hashed, and is taken in by the next command,
-//! once.
+//! What could not be recorded in time, or at all, waits here, whole and hashed, and is taken in by the next
+//! command, once.
 
 use std::fs;
 use std::io::Write;
@@ -7,13 +7,15 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use bivouac_core::agent::AgentKind;
-use bivouac_core::event::Event;
-use bivouac_core::id::EventId;
+use bivouac_core::event::{CheckpointFailed, Event};
+use bivouac_core::id::{EventId, SessionId};
+use bivouac_core::text::Note;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::home::{Home, Wishes};
-use crate::observe::Hook;
+use crate::observe::{Hook, Reached};
 use crate::{Engine, Error, Result};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -22,20 +24,46 @@ struct Spooled {
     agent: AgentKind,
     event: String,
     input: String,
+    /// Only the checkpoint is missing that was to follow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_recorded: bool,
+}
+
+/// A save that failed, where not even that could be recorded.
+#[derive(Debug, Serialize, Deserialize)]
+struct SpooledFailure {
+    id: Uuid,
+    session: SessionId,
+    #[serde(flatten)]
+    failed: CheckpointFailed,
 }
 
 /// Writes a hook's input down, durably.
-pub(crate) fn put_aside(home: &Home, hook: &Hook, id: Uuid) -> Result<()> {
+pub(crate) fn put_aside(home: &Home, hook: &Hook, reached: Reached, id: Uuid) -> Result<()> {
+    let is_recorded = reached == Reached::Record;
+    let Hook { agent, event, input } = hook.clone();
+    write(home, id, "hook", &Spooled { id, agent, event, input, is_recorded })
+}
+
+/// Writes down that a save failed, durably.
+pub(crate) fn put_failure_aside(
+    home: &Home,
+    session: SessionId,
+    failed: CheckpointFailed,
+    id: Uuid,
+) -> Result<()> {
+    write(home, id, "failure", &SpooledFailure { id, session, failed })
+}
+
+fn write(home: &Home, id: Uuid, kind: &str, spooled: &impl Serialize) -> Result<()> {
     let folder = home.spool();
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(&folder)
         .map_err(Error::io(&folder))?;
-    let spooled =
-        Spooled { id, agent: hook.agent, event: hook.event.clone(), input: hook.input.clone() };
-    let bytes = crate::save::to_json(&spooled);
-    let path = folder.join(format!("{id}-{}.hook", hash(&bytes)));
+    let bytes = crate::save::to_json(spooled);
+    let path = folder.join(format!("{id}-{}.{kind}", hash(&bytes)));
     let part = path.with_extension("part");
     let write = || {
         let mut file = fs::File::options().write(true).create_new(true).mode(0o600).open(&part)?;
@@ -54,21 +82,21 @@ impl Engine {
             Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
             Err(_) => return Ok(()),
         };
-        paths.retain(|path| path.extension().is_some_and(|it| it == "hook"));
+        paths.retain(|path| path.extension().is_some_and(|it| it == "hook" || it == "failure"));
         paths.sort();
         // What waits may come from any workspace.
         if !paths.is_empty() {
             self.know_all_secrets();
         }
         for path in paths {
-            match read(&path) {
-                Some(spooled) => {
-                    let hook =
-                        Hook { agent: spooled.agent, event: spooled.event, input: spooled.input };
-                    if self.take_in(&hook, spooled.id)? {
-                        fs::remove_file(&path).map_err(Error::io(&path))?;
-                    }
-                }
+            let is_failure = path.extension().is_some_and(|it| it == "failure");
+            let is_done = match is_failure {
+                true => read(&path).map(|failure| self.take_in_failure(failure)),
+                false => read(&path).map(|spooled| self.take_in(spooled)),
+            };
+            match is_done.transpose()? {
+                Some(true) => fs::remove_file(&path).map_err(Error::io(&path))?,
+                Some(false) => {}
                 None => {
                     let aside = self.home.damaged()?.join(path.file_name().unwrap_or_default());
                     fs::rename(&path, aside).map_err(Error::io(&path))?;
@@ -79,8 +107,18 @@ impl Engine {
         Ok(())
     }
 
+    fn take_in_failure(&mut self, spooled: SpooledFailure) -> Result<bool> {
+        let event = Event::CheckpointFailed(spooled.failed);
+        if self.journal.session(spooled.session)?.is_some() {
+            self.record_once(spooled.session, vec![event], spooled.id)?;
+        }
+        Ok(true)
+    }
+
     /// `false` when it happened in another workspace: a command there takes it in.
-    fn take_in(&mut self, hook: &Hook, id: Uuid) -> Result<bool> {
+    fn take_in(&mut self, spooled: Spooled) -> Result<bool> {
+        let Spooled { id, agent, event, input, is_recorded } = spooled;
+        let hook = Hook { agent, event, input };
         let Some(observation) = hook.observation() else {
             return Ok(true);
         };
@@ -88,12 +126,18 @@ impl Engine {
         if place.is_ok_and(|place| place.workspace != self.home.workspace) {
             return Ok(false);
         }
-        let response = bivouac_core::observation::respond(&observation, &self.config.risks);
+        let mut response = bivouac_core::observation::respond(&observation, &self.config.risks);
+        if is_recorded {
+            let error = Note::cut("the agent's hook ran out of time");
+            let failed = response.save.map(|trigger| CheckpointFailed { trigger, error });
+            response.events = failed.map(Event::CheckpointFailed).into_iter().collect();
+        }
         if response.events.is_empty() {
             return Ok(true);
         }
         if let Some(session) = self.session_of(&observation)? {
-            let mut events = self.beginning(&observation, session.id)?;
+            // The process that called the hook is long gone; ours says nothing about it.
+            let mut events = self.beginning(&observation, session.id, None)?;
             events.extend(response.events);
             self.record_once(session.id, events, id)?;
         }
@@ -101,12 +145,7 @@ impl Engine {
     }
 
     /// Records events under ids that follow from `id`: a second time, nothing happens.
-    fn record_once(
-        &mut self,
-        session: bivouac_core::id::SessionId,
-        events: Vec<Event>,
-        id: Uuid,
-    ) -> Result<()> {
+    fn record_once(&mut self, session: SessionId, events: Vec<Event>, id: Uuid) -> Result<()> {
         let number = |n: usize| EventId::new(Uuid::from_u128(id.as_u128() ^ (n as u128)));
         if self.journal.has_event(number(0))? {
             return Ok(());
@@ -122,7 +161,7 @@ impl Engine {
     }
 }
 
-fn read(path: &Path) -> Option<Spooled> {
+fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let bytes = fs::read(path).ok()?;
     let name = path.file_stem()?.to_str()?;
     name.ends_with(&hash(&bytes)).then(|| serde_json::from_slice(&bytes).ok())?

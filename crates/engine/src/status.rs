@@ -8,13 +8,15 @@ use bivouac_core::id::{ObjectId, SessionId};
 use bivouac_core::operation::History;
 use bivouac_core::path::RelPath;
 use bivouac_core::session::Session;
+use bivouac_core::time::Timestamp;
 use bivouac_core::work::Work;
-use bivouac_journal::query::{CheckpointFilter, KeptCheckpoint, LogLine, SessionFilter};
+use bivouac_journal::query::{CheckpointFilter, Failures, KeptCheckpoint, LogLine, SessionFilter};
 use bivouac_snapshot::diff::{Filter, Trees, diff};
 use bivouac_snapshot::path_set::PathSet;
 use bivouac_snapshot::sweep::{Live, each_object, survey};
 use bivouac_snapshot::tree::Entry;
 
+use crate::look::Look;
 use crate::sweep::mark_checkpoint;
 use crate::{Engine, Error, Result};
 
@@ -23,13 +25,19 @@ pub struct StatusReport {
     pub session: Option<Session>,
     pub n_checkpoints: u64,
     pub last: Option<Checkpoint>,
-    /// What changed since the last checkpoint.
-    pub changes: Changes,
+    /// What changed since the last checkpoint. Where that cannot be told, why.
+    pub changes: Result<Changes>,
     pub coverage: Coverage,
     pub history: History,
     pub work: Work,
     /// What an agent waits for a person's leave for.
     pub approvals: Vec<String>,
+    /// When the limit ends that stopped the last turn.
+    pub limit_ends: Option<Timestamp>,
+    /// The process that goes on although its supervisor is gone.
+    pub orphan: Option<u32>,
+    /// The saves that failed since the last one that did not.
+    pub failures: Failures,
     /// The newest failures and skipped checkpoints.
     pub troubles: Vec<LogLine>,
 }
@@ -73,17 +81,16 @@ impl Engine {
         let _store_lock = self.use_store()?;
         let look = self.look(&PathSet::default())?;
         let changes = match &last {
-            Some(last) => {
-                let index = self.index();
-                let objects = self.objects(&index);
-                count(&Trees::with_fresh(&objects, &look.fresh), last, &look.tree)?
-            }
-            None => Changes { n_new: look.coverage.n_files, ..Changes::default() },
+            Some(last) => self.changes_since(last, &look),
+            None => Ok(Changes { n_new: look.coverage.n_files, ..Changes::default() }),
         };
         let id = session.as_ref().map(|session| session.id);
         Ok(StatusReport {
             work: id.map(|id| self.journal.work(id)).transpose()?.unwrap_or_default(),
             approvals: id.map(|id| self.journal.approvals(id)).transpose()?.unwrap_or_default(),
+            limit_ends: session.as_ref().map(|it| self.limit_ahead(it)).transpose()?.flatten(),
+            orphan: id.map(|id| self.orphan(id)).transpose()?.flatten(),
+            failures: id.map(|id| self.journal.failures(id)).transpose()?.unwrap_or_default(),
             session,
             n_checkpoints: n_checkpoints.unwrap_or(0),
             last,
@@ -92,6 +99,18 @@ impl Engine {
             history: self.history()?,
             troubles: self.journal.troubles(&self.home.workspace_path(), 3)?,
         })
+    }
+
+    fn changes_since(&self, last: &Checkpoint, look: &Look) -> Result<Changes> {
+        let index = self.index();
+        let objects = self.objects(&index);
+        match count(&Trees::with_fresh(&objects, &look.fresh), last, &look.tree) {
+            Err(error) if error.is_unreadable() => {
+                let look = self.look_anew()?;
+                count(&Trees::with_fresh(&objects, &look.fresh), last, &look.tree)
+            }
+            counted => counted,
+        }
     }
 
     /// The git facts kept with a checkpoint.

@@ -3,13 +3,15 @@
 use std::collections::HashSet;
 
 use bivouac_core::checkpoint::Checkpoint;
+use bivouac_core::event::CheckpointTaken;
 use bivouac_core::id::{ObjectId, PackId};
 use bivouac_journal::query::CheckpointFilter;
 use bivouac_journal::read::BrokenEvent;
+use bivouac_snapshot::checkout::entries_of;
 use bivouac_snapshot::objects::{Catalog, Objects, PackScan, Place};
-use bivouac_snapshot::verify::{Loss, Verifier};
+use bivouac_snapshot::verify::{Loss, Verifier, unreadable};
 
-use crate::{Engine, Result};
+use crate::{Engine, Error, Result};
 
 #[derive(Debug, Default)]
 pub struct VerifyReport {
@@ -76,6 +78,38 @@ impl Engine {
         Ok(report)
     }
 
+    /// Can a checkpoint be given back whole? Reads all it needs, and nothing else.
+    pub fn is_whole(&self, taken: &CheckpointTaken) -> Result<bool> {
+        let conversation = taken.checkpoint.conversation.as_ref().map(|it| it.tree);
+        for tree in [taken.checkpoint.tree].into_iter().chain(conversation) {
+            if !self.is_tree_whole(&tree)? {
+                return Ok(false);
+            }
+        }
+        let _store_lock = self.use_store()?;
+        let index = self.index();
+        let objects = self.objects(&index);
+        let read = |id: &ObjectId| readable(objects.get(id));
+        for id in taken.single_objects() {
+            if read(&id)?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The same for one tree, such as that of a conversation.
+    pub(crate) fn is_tree_whole(&self, tree: &ObjectId) -> Result<bool> {
+        let _store_lock = self.use_store()?;
+        let index = self.index();
+        let objects = self.objects(&index);
+        let Some(entries) = readable(entries_of(&objects, tree))? else {
+            return Ok(false);
+        };
+        let contents = entries.iter().filter_map(|(_, entry)| entry.content());
+        Ok(unreadable(&objects, contents)?.is_empty())
+    }
+
     /// Does the index find what the packs hold?
     fn check_index(&self, scan: &PackScan, report: &mut VerifyReport) -> Result<()> {
         let known: HashSet<PackId> = self.journal.packs()?.into_iter().map(|(id, _)| id).collect();
@@ -123,6 +157,14 @@ impl Engine {
             }
         }
         Ok(affected)
+    }
+}
+
+/// `None` where the store no longer has it as it was written.
+fn readable<T>(read: bivouac_snapshot::Result<T>) -> Result<Option<T>> {
+    match read.map_err(Error::from) {
+        Err(error) if error.is_unreadable() => Ok(None),
+        read => read.map(Some),
     }
 }
 

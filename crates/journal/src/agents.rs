@@ -1,17 +1,29 @@
 //! What agents did, in tables: which conversations a session has, and what waits for a person.
 
-use bivouac_core::agent::{AgentKind, ConversationStarted, ProcessId, Source};
+use bivouac_core::agent::{AgentKind, ConversationStarted, ProcessId, Source, TurnEnded};
 use bivouac_core::briefing::{Said, Who};
 use bivouac_core::conversation::NativeId;
 use bivouac_core::event::{Event, Level};
 use bivouac_core::id::{EventId, SessionId};
 use bivouac_core::text::Note;
+use bivouac_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::projection::Writer;
 use crate::query::{CHECKPOINT_COLUMNS, KeptCheckpoint, read_checkpoint};
 use crate::stored::{StoredEvent, parse};
 use crate::{Error, Journal, Result};
+
+/// The newest conversation of an active session, which nobody ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenConversation {
+    pub session_id: SessionId,
+    pub started: ConversationStarted,
+    /// Was something asked that was not answered?
+    pub is_turn_open: bool,
+    /// The number of the session's last event.
+    pub session_sequence: i64,
+}
 
 /// A conversation as the journal knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,10 +203,7 @@ impl Journal {
                    ORDER BY session_sequence DESC LIMIT ?";
         let mut said = Vec::new();
         let mut trouble = None;
-        let events = self.rows(sql, params![session.to_string(), most], |row| {
-            let (kind, data): (String, String) = (row.get(0)?, row.get(1)?);
-            Ok(Event::parse(&kind, &data).ok())
-        })?;
+        let events = self.rows(sql, params![session.to_string(), most], read_said)?;
         for (place, event) in events.into_iter().flatten().enumerate() {
             match event {
                 Event::PromptGiven(given) => {
@@ -211,6 +220,64 @@ impl Journal {
         }
         said.reverse();
         Ok((said, trouble))
+    }
+
+    /// Sessions that are being worked on by an agent, as far as anybody knows. Those that are supervised
+    /// are for their supervisors to tell of.
+    pub fn open_conversations(&self) -> Result<Vec<OpenConversation>> {
+        let sql = "SELECT sessions.id, data,
+                       (SELECT kind FROM events WHERE session_id = sessions.id
+                        AND kind IN ('prompt.given', 'turn.ended')
+                        ORDER BY session_sequence DESC LIMIT 1) IS 'prompt.given',
+                       (SELECT max(session_sequence) FROM events WHERE session_id = sessions.id)
+                   FROM sessions JOIN conversations ON session_id = sessions.id
+                   WHERE status = 'active' AND ended_at IS NULL AND pid IS NOT NULL
+                   AND conversations.sequence =
+                       (SELECT max(sequence) FROM conversations WHERE session_id = sessions.id)
+                   AND NOT EXISTS (SELECT 1 FROM runs WHERE session_id = sessions.id AND ending IS NULL)
+                   ORDER BY conversations.sequence";
+        self.rows(sql, [], |row| {
+            Ok(OpenConversation {
+                session_id: parse(row, 0, "conversations")?,
+                started: read_started(row)?,
+                is_turn_open: row.get(2)?,
+                session_sequence: row.get(3)?,
+            })
+        })
+    }
+
+    /// What a session was told first.
+    pub fn first_prompt(&self, session: SessionId) -> Result<Option<Note>> {
+        let sql = "SELECT kind, data FROM events WHERE session_id = ?
+                   AND kind IN ('prompt.given', 'turn.ended') AND kind = 'prompt.given'
+                   ORDER BY session_sequence LIMIT 1";
+        let found = self.rows(sql, [session.to_string()], read_said)?;
+        Ok(found.into_iter().flatten().find_map(|event| match event {
+            Event::PromptGiven(given) => Some(given.prompt),
+            _ => None,
+        }))
+    }
+
+    /// How a session's last turn ended, and when; `None` while one is under way.
+    pub fn last_turn(&self, session: SessionId) -> Result<Option<(TurnEnded, Timestamp)>> {
+        let sql = "SELECT kind, data, recorded_at FROM events WHERE session_id = ?
+                   AND kind IN ('prompt.given', 'turn.ended') ORDER BY session_sequence DESC LIMIT 1";
+        let found = self.rows(sql, [session.to_string()], |row| {
+            Ok((read_said(row)?, parse(row, 2, "events")?))
+        })?;
+        Ok(found.into_iter().find_map(|(event, at)| match event {
+            Some(Event::TurnEnded(turn)) => Some((turn, at)),
+            _ => None,
+        }))
+    }
+
+    /// When a session that is interrupted last gave a sign of life.
+    pub fn last_sign(&self, session: SessionId) -> Result<Option<Timestamp>> {
+        let sql = "SELECT recorded_at FROM events WHERE session_id = ?1 AND kind <> 'run.ended'
+                   AND session_sequence < (SELECT max(session_sequence) FROM events
+                                           WHERE session_id = ?1 AND kind = 'session.interrupted')
+                   ORDER BY session_sequence DESC LIMIT 1";
+        Ok(self.rows(sql, [session.to_string()], |row| parse(row, 0, "events"))?.pop())
     }
 
     /// The newest session that has no conversation yet and was opened for what comes now: for this agent, or
@@ -235,9 +302,19 @@ impl Journal {
 
 const COLUMNS: &str = "session_id, data, untold, ended_at IS NOT NULL";
 
-fn read_conversation(row: &Row<'_>) -> Result<KnownConversation> {
+/// An event by its kind and data; one that makes no sense says nothing.
+fn read_said(row: &Row<'_>) -> Result<Option<Event>> {
+    let (kind, data): (String, String) = (row.get(0)?, row.get(1)?);
+    Ok(Event::parse(&kind, &data).ok())
+}
+
+fn read_started(row: &Row<'_>) -> Result<ConversationStarted> {
     let data: String = row.get(1)?;
-    let started = serde_json::from_str(&data).map_err(|error| bad_row(&error.to_string()))?;
+    serde_json::from_str(&data).map_err(|error| bad_row(&error.to_string()))
+}
+
+fn read_conversation(row: &Row<'_>) -> Result<KnownConversation> {
+    let started = read_started(row)?;
     let untold: Option<String> = row.get(2)?;
     let untold = untold.and_then(|word| serde_json::from_value(word.into()).ok());
     Ok(KnownConversation {

@@ -1,12 +1,13 @@
 //! Questions to the projections.
 
 use bivouac_core::checkpoint::Trigger;
-use bivouac_core::event::CheckpointTaken;
+use bivouac_core::event::{CheckpointTaken, Event};
 use bivouac_core::id::{CheckpointId, ObjectId, OperationId, SessionId};
 use bivouac_core::operation::{Operation, Outcome};
 use bivouac_core::path::WorkspacePath;
 use bivouac_core::retention::Candidate;
 use bivouac_core::session::{Session, Status};
+use bivouac_core::text::Note;
 use bivouac_core::time::Timestamp;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Params, Row, params_from_iter};
@@ -46,6 +47,15 @@ pub struct LogLine {
     pub level: String,
     pub message: String,
     pub created_at: Timestamp,
+}
+
+/// Saves that failed one after the other, up to now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failures {
+    pub number: u64,
+    pub last_error: Option<Note>,
+    /// The number of the last one among the session's events.
+    pub session_sequence: i64,
 }
 
 /// An operation and how it ended, if it did.
@@ -235,6 +245,39 @@ impl Journal {
                 created_at: parse(row, 3, "session_logs")?,
             })
         })
+    }
+
+    /// The saves of a session that failed since the last one that did not.
+    pub fn failures(&self, session: SessionId) -> Result<Failures> {
+        let sql = "SELECT kind, data, session_sequence FROM events WHERE session_id = ?
+                   AND kind IN ('checkpoint.taken', 'checkpoint.failed')
+                   ORDER BY session_sequence DESC LIMIT 1000";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query([session.to_string()])?;
+        let mut failures = Failures::default();
+        while let Some(row) = rows.next()? {
+            let kind: String = row.get(0)?;
+            if kind == "checkpoint.taken" {
+                break;
+            }
+            if failures.number == 0 {
+                let data: String = row.get(1)?;
+                if let Ok(Event::CheckpointFailed(failed)) = Event::parse(&kind, &data) {
+                    failures.last_error = Some(failed.error);
+                }
+                failures.session_sequence = row.get(2)?;
+            }
+            failures.number += 1;
+        }
+        Ok(failures)
+    }
+
+    /// The number of the last prompt of a session.
+    pub fn last_prompt(&self, session: SessionId) -> Result<Option<i64>> {
+        let sql = "SELECT session_sequence FROM events WHERE session_id = ?
+                   AND kind IN ('prompt.given', 'turn.ended') AND kind = 'prompt.given'
+                   ORDER BY session_sequence DESC LIMIT 1";
+        Ok(self.rows(sql, [session.to_string()], |row| Ok(row.get(0)?))?.pop())
     }
 
     pub(crate) fn rows<T>(

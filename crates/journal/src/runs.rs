@@ -35,10 +35,9 @@ pub(crate) fn apply(connection: &Connection, stored: &StoredEvent, event: &Event
         Event::RunEnded(ended) => {
             let sql = "UPDATE runs SET ending = ? WHERE session_id = ?";
             connection.prepare_cached(sql)?.execute(params![stored.data, session])?;
-            match ended.ending.reason() {
-                Some(reason) => writer.log(Level::Info, &format!("the command is over: {reason}")),
-                None => writer.log(Level::Info, "the command ended well"),
-            }
+            // The status of the session tells of the trouble.
+            let how = ended.ending.reason();
+            writer.log(Level::Info, how.as_deref().unwrap_or("the command ended well"))
         }
         _ => Ok(()),
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bivouac_core::agent::AgentKind;
 use bivouac_engine::home::Wishes;
-use bivouac_engine::observe::{self, Hook};
+use bivouac_engine::observe::{self, Hook, Reached};
 
 use crate::report::Exit;
 
@@ -73,9 +73,17 @@ fn within_deadline(hook: &Hook, wishes: &Wishes) -> String {
         let answer = observe::run(&own_hook, &own_wishes, &mark);
         let _nobody_waits = sender.send(answer);
     });
-    let answer = receiver.recv_timeout(deadline).ok().and_then(Result::ok);
-    if answer.is_none() && !on_record.load(Ordering::SeqCst) {
-        let _there_is_no_store = observe::put_aside(hook, wishes);
+    let outcome = receiver.recv_timeout(deadline);
+    let is_late = outcome.is_err();
+    let answer = outcome.ok().and_then(Result::ok);
+    let put_aside = |reached| {
+        let _there_is_no_store = observe::put_aside(hook, reached, wishes);
+    };
+    match (answer.is_some(), on_record.load(Ordering::SeqCst)) {
+        (false, false) => put_aside(Reached::Nothing),
+        // It was still saving, and that ends with us.
+        (false, true) if is_late => put_aside(Reached::Record),
+        _ => {}
     }
     answer.unwrap_or_default()
 }

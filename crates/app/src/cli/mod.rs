@@ -23,6 +23,7 @@ pub mod init;
 pub mod log;
 pub mod note;
 pub mod partition;
+pub mod pause;
 pub mod phase;
 pub mod progress;
 pub mod reconcile;
@@ -127,6 +128,7 @@ enum Command {
     Run(run::RunArgs),
     Submit(submit::SubmitArgs),
     Watch(watch::WatchArgs),
+    Pause(pause::PauseArgs),
     Resume(resume::ResumeArgs),
     Fork(fork::ForkArgs),
     Rehydrate(rehydrate::RehydrateArgs),
@@ -234,7 +236,9 @@ impl Command {
             Self::Worktree(command) => command.need(),
             Self::Export(command) => command.need(),
             Self::Import(command) => command.need(),
-            Self::Gc(_) | Self::Resume(_) | Self::Fork(_) | Self::Note(_) => Need::Write,
+            Self::Gc(_) | Self::Pause(_) | Self::Resume(_) | Self::Fork(_) | Self::Note(_) => {
+                Need::Write
+            }
             Self::Status(_)
             | Self::Verify(_)
             | Self::Du(_)
@@ -265,6 +269,7 @@ impl Command {
         match self {
             Self::Session(command) => command.run(engine, ui),
             Self::Checkpoint(command) => command.run(engine, ui),
+            Self::Pause(args) => pause::run(args, engine, ui),
             Self::Resume(args) => resume::run(args, engine, ui),
             Self::Fork(args) => fork::run(args, engine, ui),
             Self::Rehydrate(args) => rehydrate::run(args, engine, ui),
@@ -312,6 +317,7 @@ impl Command {
 fn open(wishes: &Wishes, need: Need, ui: &mut Ui) -> Result<Engine, Error> {
     let mut engine = Engine::open(wishes, need, ui.progress())?;
     engine.know_all_secrets();
+    engine.find_interrupted();
     ui.redact_with(engine.redactor().clone());
     say_notices(&mut engine, ui);
     Ok(engine)
@@ -362,6 +368,8 @@ pub enum Error {
         "this workspace is watched by a supervisor (process {process}), as long as its command runs"
     )]
     MayNotStop { process: u32 },
+    #[error("what to do about session {handle} was not said, and there is no terminal to ask on")]
+    NeedsAction { handle: String },
     #[error("there is no option `{option}`")]
     NoOption { option: String, known: String },
 }
@@ -381,6 +389,7 @@ impl Error {
             Self::NoBranch => Some("it is a git branch that says what the work is about".to_owned()),
             Self::NoWatcher => Some("`biv watch` starts one".to_owned()),
             Self::MayNotStop { .. } => Some("end the command, or leave it watched".to_owned()),
+            Self::NeedsAction { .. } => Some("pass `--action resume`, `fresh`, `view` or `cancel`".to_owned()),
             Self::NoOption { known, .. } => Some(format!("the options are {known}")),
             Self::Output(_) | Self::NoSuchPhase { .. } | Self::NotWritten { .. } | Self::Declined { .. } | Self::BadFile { .. } | Self::AlreadyThere { .. } => None,
         }
@@ -394,15 +403,18 @@ impl Error {
     pub fn exit(&self) -> Exit {
         match self {
             Self::NeedsYes { .. }
+            | Self::NeedsAction { .. }
             | Self::UnknownShell { .. }
             | Self::NoIssue { .. }
             | Self::BadIssue { .. }
             | Self::BadTime { .. }
             | Self::NoSuchPhase { .. }
             | Self::NoBranch => Exit::Usage,
-            Self::Engine(bivouac_engine::Error::State(_)) => Exit::Usage,
             // As shells answer.
             Self::Engine(bivouac_engine::Error::NoProgram { .. }) => Exit::Code(127),
+            Self::Engine(bivouac_engine::Error::State(_) | bivouac_engine::Error::Until(_)) => {
+                Exit::Usage
+            }
             _ => Exit::Failed,
         }
     }

@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use bivouac_core::checkpoint::Trigger;
-use bivouac_core::session::Session;
+use bivouac_core::checkpoint::{Checkpoint, Trigger};
+use bivouac_core::session::{Session, Status};
 use bivouac_core::text::{count, printable};
 use bivouac_core::time::in_words;
 use bivouac_engine::Engine;
 use bivouac_engine::resume::{
-    Launch, Mode, ResumePlan, check_agent, checkpoint_of, start, workspace_of,
+    Drift, Launch, Mode, ResumePlan, check_agent, checkpoint_of, start, workspace_of,
 };
 use bivouac_engine::save::SaveRequest;
 use owo_colors::OwoColorize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::restoring::{self, Consent};
 use crate::cli::{Error, complete};
@@ -59,7 +59,35 @@ pub struct ResumeArgs {
     extra: Vec<String>,
 }
 
+impl ResumeArgs {
+    /// Nothing but a session, and a checkpoint of it where it is not to be the newest.
+    pub fn of(session: &Session, checkpoint: Option<&Checkpoint>) -> Self {
+        Self {
+            session: Some(session.id.to_string()),
+            checkpoint_id: checkpoint.map(|it| it.id.to_string()),
+            workspace: false,
+            into: None,
+            native: false,
+            brief: false,
+            print: false,
+            force: false,
+            yes: false,
+            extra: Vec::new(),
+        }
+    }
+}
+
 pub fn run(args: &ResumeArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
+    run_as(args, engine, ui, |document| document)
+}
+
+/// The same as a part of something larger, whose document `within` makes.
+pub fn run_as(
+    args: &ResumeArgs,
+    engine: &mut Engine,
+    ui: &mut Ui,
+    within: impl FnOnce(Value) -> Value,
+) -> Result<Exit, Error> {
     let session = engine.session(args.session.as_deref())?;
     let id = session.id.to_string();
     let from = args.checkpoint_id.as_deref().map(|word| engine.checkpoint(word, Some(&id)));
@@ -74,7 +102,7 @@ pub fn run(args: &ResumeArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
     let mut from = from.transpose()?;
     // The files that are wanted back are those of now only if nobody wants others.
     if args.workspace && from.is_none() {
-        from = engine.last_resumable(&session)?;
+        from = engine.last_resumable(&session)?.checkpoint;
     }
     // What the agent wrote after it was last saved belongs to the session, however it ended.
     if args.checkpoint_id.is_none() && session.workspace == engine.home.workspace_path() {
@@ -90,7 +118,7 @@ pub fn run(args: &ResumeArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
     let id = session.id.to_string();
     let launch = engine.prepare_resume(&plan, &folder, &args.extra)?;
     let environment = format!("BIV_SESSION={id}");
-    ui.data(&json!({
+    ui.data(&within(json!({
         "session": contract::Session::from(&session),
         "checkpoint": plan.checkpoint.as_ref().map(contract::Checkpoint::from),
         "mode": if plan.mode == Mode::Native { "native" } else { "brief" },
@@ -101,7 +129,7 @@ pub fn run(args: &ResumeArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
         "before": launch.before,
         "command": launch.command,
         "environment": { "BIV_SESSION": id },
-    }))?;
+    })))?;
     if args.print {
         ui.say(command_line(&launch, &folder, &environment))?;
         return Ok(Exit::Done);
@@ -123,20 +151,17 @@ fn tell(plan: &ResumePlan, engine: &Engine, ui: &mut Ui) {
         },
     );
     ui.note(format_args!("resuming {} from {from}", plan.session.handle.style(looks::handle())));
-    let drift = &plan.drift;
-    if let Some((then, now)) = &drift.branch {
-        ui.note(format_args!("branch: {} → {}", printable(then), printable(now)));
+    if let Some(damaged) = &plan.damaged {
+        ui.note(format_args!(
+            "the conversation of {damaged} is damaged, so an earlier one is taken"
+        ));
     }
-    if let Some((then, now)) = &drift.head {
-        let since = drift
-            .n_commits_since
-            .map(|n| format!(" ({} since)", count(n, "commit")))
-            .unwrap_or_default();
-        ui.note(format_args!("HEAD: {then} → {now}{since}"));
+    let until = plan.session.until.filter(|_| plan.session.status == Status::Paused);
+    if let Some(until) = until.filter(|until| *until > engine.clock.now()) {
+        let at = engine.clock.in_short(until);
+        ui.note(format_args!("it is paused until {at}; the agent's limit may not be over"));
     }
-    if !drift.changed.is_empty() {
-        ui.note(format_args!("{} changed since", count(drift.changed.len() as u64, "file")));
-    }
+    drift_lines(&plan.drift).iter().for_each(|line| ui.note(line));
     let native = plan
         .native_tokens
         .map_or("unknown".to_owned(), |tokens| format!("~{} tokens", contract::thousands(tokens)));
@@ -161,6 +186,25 @@ fn tell(plan: &ResumePlan, engine: &Engine, ui: &mut Ui) {
             )),
         }
     }
+}
+
+/// What is not as it was at the checkpoint.
+pub fn drift_lines(drift: &Drift) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some((then, now)) = &drift.branch {
+        lines.push(format!("branch: {} → {}", printable(then), printable(now)));
+    }
+    if let Some((then, now)) = &drift.head {
+        let since = drift
+            .n_commits_since
+            .map(|n| format!(" ({} since)", count(n, "commit")))
+            .unwrap_or_default();
+        lines.push(format!("HEAD: {then} → {now}{since}"));
+    }
+    if !drift.changed.is_empty() {
+        lines.push(format!("{} changed since", count(drift.changed.len() as u64, "file")));
+    }
+    lines
 }
 
 /// What a memory server knows, where there is one.

@@ -1,15 +1,18 @@
 //! `biv status`: how things stand here.
 
 use bivouac_core::checkpoint::Coverage;
+use bivouac_core::session::Status;
 use bivouac_core::text::{Note, count, printable};
 use bivouac_core::time::in_words;
 use bivouac_core::work::progress;
 use bivouac_engine::Engine;
+use bivouac_engine::observe::MANY_FAILURES;
 use bivouac_engine::status::StatusReport;
 use owo_colors::OwoColorize;
 use serde_json::json;
 
 use crate::cli::Error;
+use crate::cli::session::ahead;
 use crate::contract;
 use crate::report::Exit;
 use crate::ui::{Ui, looks};
@@ -29,6 +32,7 @@ pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
         }
         None => ui.say("Session    none yet; `biv checkpoint create` makes one")?,
     }
+    say_standing(&report, engine, ui)?;
     if let Some(last) = &report.last {
         let ago = in_words(engine.clock.now().since(last.taken_at));
         ui.say(format_args!(
@@ -37,12 +41,14 @@ pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
             last.trigger
         ))?;
     }
-    let changes = &report.changes;
     let since = if report.last.is_some() { " since then" } else { " to save" };
-    ui.say(format_args!(
-        "Changes    {} new, {} modified, {} deleted{since}",
-        changes.n_new, changes.n_modified, changes.n_deleted
-    ))?;
+    match &report.changes {
+        Ok(it) => ui.say(format_args!(
+            "Changes    {} new, {} modified, {} deleted{since}",
+            it.n_new, it.n_modified, it.n_deleted
+        ))?,
+        Err(error) => ui.say(format_args!("Changes    cannot be told: {error}"))?,
+    }
     ui.say(format_args!("Coverage   {}", coverage_line(&report.coverage)))?;
     say_tasks(&report, ui)?;
     if report.history.undo.is_some() {
@@ -65,15 +71,47 @@ pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
         "session": report.session.as_ref().map(contract::Session::from),
         "checkpoints": report.n_checkpoints,
         "last_checkpoint": report.last.as_ref().map(|last| contract::Checkpoint::new(last, false)),
-        "changes": { "new": changes.n_new, "modified": changes.n_modified, "deleted": changes.n_deleted },
+        "changes": report.changes.as_ref().ok().map(|it| {
+            json!({ "new": it.n_new, "modified": it.n_modified, "deleted": it.n_deleted })
+        }),
         "coverage": contract::CoverageCounts::from(&report.coverage),
         "progress": contract::progress(&report.work),
         "approvals": report.approvals,
+        "can_go_on_at": report.limit_ends.map(|ends| ends.to_string()),
+        "failed_saves": report.failures.number,
         "can_undo": report.history.undo.is_some(),
         "can_redo": report.history.redo.is_some(),
         "troubles": report.troubles.iter().map(contract::Log::from).collect::<Vec<_>>(),
     }))?;
     Ok(Exit::Done)
+}
+
+/// What keeps the session from going on, or from being saved.
+fn say_standing(report: &StatusReport, engine: &Engine, ui: &mut Ui) -> Result<(), Error> {
+    let session = report.session.as_ref();
+    if let Some(session) = session.filter(|session| session.status == Status::Interrupted) {
+        let handle = &session.handle;
+        ui.say(format_args!("Recover    `biv session recover {handle}` brings it back"))?;
+    }
+    if let Some(until) = session.and_then(|session| session.until) {
+        ui.say(format_args!("Paused     until {}", ahead(until, engine)))?;
+    }
+    if let Some(ends) = report.limit_ends {
+        ui.say(format_args!("Limit      can go on at {}", ahead(ends, engine)))?;
+    }
+    if let Some(pid) = report.orphan {
+        ui.say(format_args!("Run        its supervisor is gone; process {pid} still runs"))?;
+    }
+    let failures = &report.failures;
+    if failures.number >= MANY_FAILURES {
+        let error = failures.last_error.as_ref().map(Note::headline).unwrap_or_default();
+        ui.say(format_args!(
+            "{}    the last {} saves failed: {error}; next try at the next change",
+            "Warning".style(looks::gone()),
+            failures.number
+        ))?;
+    }
+    Ok(())
 }
 
 fn say_tasks(report: &StatusReport, ui: &mut Ui) -> Result<(), Error> {

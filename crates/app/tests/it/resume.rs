@@ -110,3 +110,31 @@ fn an_agent_that_is_too_old_is_told_what_is_possible_instead() {
     ");
     env.biv(&["resume", "--brief"]).ok();
 }
+
+#[test]
+fn a_damaged_conversation_is_passed_over() {
+    let env = git_env();
+    let transcript = env.home().join(format!("{ID}.jsonl"));
+    let turn = |words: &str| {
+        let record = json!({ "type": "user", "uuid": words, "message": { "content": words } });
+        let before = fs::read_to_string(&transcript).unwrap_or_default();
+        fs::write(&transcript, format!("{before}{record}\n")).unwrap();
+        let input = json!({ "session_id": ID, "transcript_path": transcript, "cwd": env.work(), "prompt": words });
+        env.hook("claude-code", "UserPromptSubmit", input.to_string()).ok();
+        env.hook("claude-code", "Stop", input.to_string()).ok();
+    };
+    turn("one");
+    turn("two");
+    fs::remove_file(&transcript).unwrap();
+    let packs = fs::read_dir(env.store().join("packs")).unwrap().map(|it| it.unwrap().path());
+    let newest = packs.max().unwrap();
+    let mut bytes = fs::read(&newest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xff;
+    fs::remove_file(&newest).unwrap();
+    fs::write(&newest, bytes).unwrap();
+    let run = env.biv(&["resume", "--print", "--force"]).ok();
+    let note = "note: the conversation of cp-20260121-002 is damaged, so an earlier one is taken";
+    assert!(run.stderr.contains(note), "{}", run.stderr);
+    assert!(run.stderr.contains("from cp-20260121-001 (TURN)"), "{}", run.stderr);
+}

@@ -56,6 +56,11 @@ pub trait Agent: Sync {
         false
     }
 
+    /// Does it tell when it ends?
+    fn says_goodbye(&self) -> bool {
+        true
+    }
+
     /// Reads one more record of a part.
     fn read(&self, record: &Value, reading: &mut Reading);
 

@@ -49,6 +49,8 @@ pub struct Facts {
     pub asked: Vec<String>,
     /// Why the last turn ended, when it did not end well.
     pub trouble: Option<Note>,
+    /// When the limit ends that it ran into, by the person's clock.
+    pub goes_on_at: Option<String>,
     /// What happened last, oldest first.
     pub recent: Vec<String>,
     /// The newest words, oldest first.
@@ -98,12 +100,27 @@ pub fn notice(session: &Session, work: &Work, redactor: &Redactor) -> String {
         )
     };
     let name = redactor.redact(&session.title().unwrap_or_else(|| session.handle.to_string()));
-    // The name gets what the rest leaves.
+    fitting(&name, say)
+}
+
+/// What a model is told when one save after the other fails; no longer than a notice.
+pub fn warning(n_failed: u64, error: &Note, redactor: &Redactor) -> String {
+    let times = count(n_failed, "time");
+    let say = |error: &str| {
+        format!(
+            "Warning: Bivouac could not save this work, {times} in a row: {error}. Tell the person; `biv status` says more."
+        )
+    };
+    fitting(&redactor.redact(&error.headline()), say)
+}
+
+/// Words of any length within those of a notice: they get what the rest leaves.
+fn fitting(words: &str, say: impl Fn(&str) -> String) -> String {
     let mut most = NOTICE_COUNT.saturating_sub(tokens(&say(""))) + 1;
-    while most > 2 && tokens(&say(&cut(&name, most))) > NOTICE_COUNT {
+    while most > 2 && tokens(&say(&cut(words, most))) > NOTICE_COUNT {
         most -= 1;
     }
-    say(&cut(&name, most))
+    say(&cut(words, most))
 }
 
 /// The whole picture within a budget. What must not be dropped is always there; what had to be is counted.

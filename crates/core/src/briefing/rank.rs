@@ -419,7 +419,9 @@ impl Writer<'_> {
         }
         if let Some(trouble) = &facts.trouble {
             let words = self.line(trouble.as_str(), 80);
-            push(format!("the last turn did not end well: {words}"), worth::LAST_WORDS + 999);
+            let at = facts.goes_on_at.as_ref().map(|at| format!(" (can go on at {at})"));
+            let at = at.unwrap_or_default();
+            push(format!("the last turn did not end well: {words}{at}"), worth::LAST_WORDS + 999);
         }
         let n_said = facts.said.len();
         for (place, said) in facts.said.iter().enumerate() {

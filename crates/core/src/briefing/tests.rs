@@ -96,6 +96,7 @@ fn facts() -> Facts {
         work: work(items()),
         asked: vec!["Bash: git push".to_owned()],
         trouble: note("usage limit reached"),
+        goes_on_at: Some("15:00".to_owned()),
         recent: vec!["task.completed (001-email-sender)".to_owned()],
         said: vec![
             Said { who: Who::Person, words: "set PASSWORD=hunter2222".parse().unwrap() },
@@ -105,6 +106,17 @@ fn facts() -> Facts {
         missing: vec!["docs/plan.md".to_owned()],
         redactor: Redactor::default(),
     }
+}
+
+#[test]
+fn a_warning_is_no_longer_than_a_notice() {
+    let short = "the disk is full".parse().unwrap();
+    assert_eq!(
+        warning(5, &short, &Redactor::default()),
+        "Warning: Bivouac could not save this work, 5 times in a row: the disk is full. Tell the person; `biv status` says more."
+    );
+    let long = Note::cut(&"could not read `/a/b/c`: ".repeat(100));
+    assert!(tokens(&warning(1_000, &long, &Redactor::default())) <= NOTICE_COUNT);
 }
 
 #[test]

@@ -33,6 +33,8 @@ CREATE TABLE sessions (
     sequence         INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX sessions_by_workspace ON sessions (workspace, sequence);
+-- Those every command looks at, so that a thousand others cost nothing.
+CREATE INDEX sessions_at_work ON sessions (id) WHERE status = 'active';
 
 CREATE TABLE session_checkpoints (
     id              TEXT    PRIMARY KEY,
@@ -93,6 +95,7 @@ CREATE TABLE runs (
     -- `run.ended`; NULL while it has not.
     ending     TEXT
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX runs_under_way ON runs (started_at) WHERE ending IS NULL;
 
 -- The agents' own conversations, and the sessions they belong to.
 CREATE TABLE conversations (

@@ -31,10 +31,30 @@ pub struct ShowArgs {
 
 pub fn run(args: &ShowArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
     let kept = engine.checkpoint(&args.which.checkpoint, args.which.session.as_deref())?;
+    let parts = Parts { files: args.files, coverage: args.coverage };
+    let details = say(&kept, &parts, engine, ui)?;
+    ui.data(&details)?;
+    Ok(Exit::Done)
+}
+
+/// What is listed in full.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    pub files: bool,
+    pub coverage: bool,
+}
+
+/// Says all about a checkpoint, and answers the same for programs.
+pub fn say(
+    kept: &KeptCheckpoint,
+    args: &Parts,
+    engine: &Engine,
+    ui: &mut Ui,
+) -> Result<CheckpointDetails, Error> {
     let session = engine.session(Some(&kept.taken.checkpoint.session_id.to_string()))?;
-    let git = engine.git_facts(&kept)?;
-    let entries = if args.files || args.coverage { engine.files_of(&kept)? } else { Vec::new() };
-    say_facts(&kept, &session, git.as_ref(), engine, ui)?;
+    let git = engine.git_facts(kept)?;
+    let entries = if args.files || args.coverage { engine.files_of(kept)? } else { Vec::new() };
+    say_facts(kept, &session, git.as_ref(), engine, ui)?;
     let work = engine.work_of(&kept.taken.checkpoint)?;
     if !work.is_empty() {
         ui.say("\nProgress:".style(looks::heading()))?;
@@ -54,8 +74,8 @@ pub fn run(args: &ShowArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Er
             }
         }
     }
-    ui.data(&CheckpointDetails {
-        checkpoint: contract::Checkpoint::from(&kept),
+    Ok(CheckpointDetails {
+        checkpoint: contract::Checkpoint::from(kept),
         session: contract::Session::from(&session),
         git,
         progress: contract::progress(&work),
@@ -65,8 +85,7 @@ pub fn run(args: &ShowArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Er
         not_covered: args
             .coverage
             .then(|| entries.iter().filter_map(|(path, entry)| not_covered(path, entry)).collect()),
-    })?;
-    Ok(Exit::Done)
+    })
 }
 
 fn say_facts(

@@ -1,4 +1,4 @@
-//! `biv session pause`, `resume`, `complete` and `fail`: a session's status.
+//! `biv session resume`, `complete` and `fail`: a session's status.
 
 use bivouac_core::checkpoint::Trigger;
 use bivouac_core::session::{Session, Status};
@@ -11,13 +11,6 @@ use crate::cli::{Error, complete};
 use crate::contract;
 use crate::report::Exit;
 use crate::ui::Ui;
-
-/// Set a session aside for a while
-#[derive(Debug, clap::Args)]
-pub struct PauseArgs {
-    #[command(flatten)]
-    which: Which,
-}
 
 /// Take up a session that was paused or had ended
 #[derive(Debug, clap::Args)]
@@ -48,11 +41,6 @@ struct Which {
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<Note>,
-}
-
-pub fn run_pause(args: &PauseArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
-    let session = engine.session(args.which.session.as_deref())?;
-    change(&session, Status::Paused, &args.which, engine, ui)
 }
 
 pub fn run_resume(args: &ResumeArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {

@@ -5,6 +5,7 @@ use bivouac_engine::Engine;
 use bivouac_journal::query::SessionFilter;
 
 use crate::cli::Error;
+use crate::cli::session::standing;
 use crate::contract;
 use crate::report::Exit;
 use crate::ui::{Cell, Table, Ui, looks};
@@ -12,7 +13,7 @@ use crate::ui::{Cell, Table, Ui, looks};
 /// List the sessions of this workspace, oldest first
 #[derive(Debug, clap::Args)]
 pub struct ListArgs {
-    /// Only those that are active, paused, completed or failed
+    /// Only those that are active, paused, interrupted, completed or failed
     #[arg(long)]
     status: Option<Status>,
     /// Those of all workspaces
@@ -51,7 +52,7 @@ pub fn run(args: &ListArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Er
         table.row([
             Cell::styled(&session.handle, looks::handle()),
             Cell::new(bivouac_core::text::printable(&session.agent_type)),
-            Cell::new(session.status),
+            Cell::new(standing(session, engine)),
             Cell::new(engine.clock.local(session.updated_at).strftime("%Y-%m-%d %H:%M")),
             Cell::new(session.name.as_ref().map(ToString::to_string).unwrap_or_default()),
             Cell::new(

@@ -5,14 +5,18 @@ pub mod end;
 pub mod list;
 pub mod log;
 pub mod new;
+pub mod recover;
 pub mod rename;
 pub mod show;
 
+use bivouac_core::session::Session;
+use bivouac_core::time::{Timestamp, in_words};
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
 use clap::Subcommand;
 
 use crate::cli::Error;
+use crate::cli::pause::{self, PauseArgs};
 use crate::report::Exit;
 use crate::ui::Ui;
 
@@ -24,10 +28,11 @@ pub enum SessionCommand {
     Show(show::ShowArgs),
     Rename(rename::RenameArgs),
     Describe(describe::DescribeArgs),
-    Pause(end::PauseArgs),
+    Pause(PauseArgs),
     Resume(end::ResumeArgs),
     Complete(end::CompleteArgs),
     Fail(end::FailArgs),
+    Recover(recover::RecoverArgs),
     Log(log::LogArgs),
 }
 
@@ -41,7 +46,8 @@ impl SessionCommand {
             | Self::Pause(_)
             | Self::Resume(_)
             | Self::Complete(_)
-            | Self::Fail(_) => Need::Write,
+            | Self::Fail(_)
+            | Self::Recover(_) => Need::Write,
         }
     }
 
@@ -52,11 +58,29 @@ impl SessionCommand {
             Self::Show(args) => show::run(args, engine, ui),
             Self::Rename(args) => rename::run(args, engine, ui),
             Self::Describe(args) => describe::run(args, engine, ui),
-            Self::Pause(args) => end::run_pause(args, engine, ui),
+            Self::Pause(args) => pause::run(args, engine, ui),
             Self::Resume(args) => end::run_resume(args, engine, ui),
             Self::Complete(args) => end::run_complete(args, engine, ui),
             Self::Fail(args) => end::run_fail(args, engine, ui),
+            Self::Recover(args) => recover::run(args, engine, ui),
             Self::Log(args) => log::run(args, engine, ui),
         }
+    }
+}
+
+/// Its status, and until when where someone said so: `paused until 14:30 (in 2 hours)`.
+pub fn standing(session: &Session, engine: &Engine) -> String {
+    match session.until {
+        Some(until) => format!("{} until {}", session.status, ahead(until, engine)),
+        None => session.status.to_string(),
+    }
+}
+
+/// A moment to come: `14:30 (in 2 hours)`.
+pub fn ahead(moment: Timestamp, engine: &Engine) -> String {
+    let (at, now) = (engine.clock.in_short(moment), engine.clock.now());
+    match moment > now {
+        true => format!("{at} (in {})", in_words(moment.since(now))),
+        false => format!("{at} (over)"),
     }
 }

@@ -6,6 +6,7 @@ use owo_colors::OwoColorize;
 use serde::Serialize;
 
 use crate::cli::progress::say_tree;
+use crate::cli::session::{ahead, standing};
 use crate::cli::{Error, complete};
 use crate::contract;
 use crate::report::Exit;
@@ -25,6 +26,7 @@ struct Details {
     session: contract::Session,
     checkpoints: u64,
     last_checkpoint: Option<contract::Checkpoint>,
+    can_go_on_at: Option<String>,
     progress: serde_json::Value,
 }
 
@@ -44,7 +46,11 @@ pub fn run(args: &ShowArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Er
         line("Task", task.to_string())?;
     }
     let reason = session.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    line("Status", format!("{}{reason}", session.status))?;
+    line("Status", format!("{}{reason}", standing(&session, engine)))?;
+    let limit_ends = engine.limit_ahead(&session)?;
+    if let Some(ends) = limit_ends {
+        line("Limit", format!("can go on at {}", ahead(ends, engine)))?;
+    }
     line("Workspace", session.workspace.to_string())?;
     line("Created", at(session.created_at))?;
     line("Updated", at(session.updated_at))?;
@@ -59,6 +65,7 @@ pub fn run(args: &ShowArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Er
         say_tree(&session, &work, ui)?;
     }
     ui.data(&Details {
+        can_go_on_at: limit_ends.map(|ends| ends.to_string()),
         progress: contract::progress(&work),
         session: contract::Session::from(&session),
         checkpoints: n_checkpoints,

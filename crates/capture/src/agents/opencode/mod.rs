@@ -47,6 +47,11 @@ impl Agent for Opencode {
         transcript::parts(conversation)
     }
 
+    /// A plugin hears nothing of the end.
+    fn says_goodbye(&self) -> bool {
+        false
+    }
+
     fn read(&self, record: &Value, reading: &mut Reading) {
         transcript::read(Input::new(record), reading);
     }

@@ -29,6 +29,7 @@ function tell(event, input, directory) {
 
 export const Bivouac = async ({ directory }) => {
   const words = new Map()
+  const warnings = new Map()
   const children = new Set()
   const busy = new Set()
   return {
@@ -49,11 +50,15 @@ export const Bivouac = async ({ directory }) => {
       busy.add(input.sessionID)
       const prompt = (output.parts ?? []).map((part) => part.text ?? "").join("\n")
       const answer = await tell("chat.message", { sessionID: input.sessionID, prompt }, directory)
-      if (answer.trim()) words.set(input.sessionID, answer)
+      // What is wrong may be over with the next prompt; what the work is about stays.
+      if (answer.startsWith("Warning:")) warnings.set(input.sessionID, answer)
+      else warnings.delete(input.sessionID)
+      if (answer.trim() && !warnings.has(input.sessionID)) words.set(input.sessionID, answer)
     },
     "experimental.chat.system.transform": async (input, output) => {
-      const answer = words.get(input.sessionID)
-      if (answer) output.system.push(answer)
+      for (const answer of [words.get(input.sessionID), warnings.get(input.sessionID)]) {
+        if (answer) output.system.push(answer)
+      }
     },
     "tool.execute.before": async (input, output) => {
       await tell("tool.execute.before", { ...input, args: output.args }, directory)
