@@ -46,6 +46,7 @@ impl Engine {
     fn record_interrupted(&mut self) -> Result<()> {
         // A goodbye may wait to be taken in.
         self.take_in_spool()?;
+        self.tell_torn_notes();
         let (runs, talks) = (self.journal.open_runs()?, self.journal.open_conversations()?);
         if runs.is_empty() && talks.is_empty() {
             return Ok(());

@@ -10,6 +10,7 @@ use bivouac_core::agent::AgentKind;
 use bivouac_core::event::{CheckpointFailed, Event};
 use bivouac_core::id::{EventId, SessionId};
 use bivouac_core::text::Note;
+use bivouac_core::time::in_words;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -105,6 +106,24 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Tells of notes that nobody could finish writing: on a full disk only their names are left. A young one
+    /// may still be written.
+    pub(crate) fn tell_torn_notes(&mut self) {
+        const A_MINUTE: u64 = 60;
+        let entries = fs::read_dir(self.home.spool()).into_iter().flatten().flatten();
+        for path in entries.map(|entry| entry.path()) {
+            let modified = fs::metadata(&path).and_then(|meta| meta.modified()).ok();
+            let age = modified.and_then(|at| at.elapsed().ok()).unwrap_or_default();
+            let is_torn = path.extension().is_some_and(|it| it == "part");
+            if is_torn && age.as_secs() > A_MINUTE && fs::remove_file(&path).is_ok() {
+                let ago = in_words(age);
+                self.notices.push(format!(
+                    "what an agent told {ago} ago could not be kept; most likely the disk was full"
+                ));
+            }
+        }
     }
 
     fn take_in_failure(&mut self, spooled: SpooledFailure) -> Result<bool> {

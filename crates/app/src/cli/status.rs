@@ -7,7 +7,7 @@ use bivouac_core::time::in_words;
 use bivouac_core::work::progress;
 use bivouac_engine::Engine;
 use bivouac_engine::observe::MANY_FAILURES;
-use bivouac_engine::status::StatusReport;
+use bivouac_engine::status::{Changes, StatusReport};
 use owo_colors::OwoColorize;
 use serde_json::json;
 
@@ -41,14 +41,7 @@ pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
             last.trigger
         ))?;
     }
-    let since = if report.last.is_some() { " since then" } else { " to save" };
-    match &report.changes {
-        Ok(it) => ui.say(format_args!(
-            "Changes    {} new, {} modified, {} deleted{since}",
-            it.n_new, it.n_modified, it.n_deleted
-        ))?,
-        Err(error) => ui.say(format_args!("Changes    cannot be told: {error}"))?,
-    }
+    ui.say(format_args!("Changes    {}", changes_line(&report)))?;
     ui.say(format_args!("Coverage   {}", coverage_line(&report.coverage)))?;
     say_tasks(&report, ui)?;
     if report.history.undo.is_some() {
@@ -84,6 +77,16 @@ pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
         "troubles": report.troubles.iter().map(contract::Log::from).collect::<Vec<_>>(),
     }))?;
     Ok(Exit::Done)
+}
+
+fn changes_line(report: &StatusReport) -> String {
+    let since = if report.last.is_some() { "since then" } else { "to save" };
+    match &report.changes {
+        Ok(Changes { n_new, n_modified, n_deleted }) => {
+            format!("{n_new} new, {n_modified} modified, {n_deleted} deleted {since}")
+        }
+        Err(error) => format!("cannot be told: {error}"),
+    }
 }
 
 /// What keeps the session from going on, or from being saved.

@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 use crate::git_env;
 
 /// Plays the part of Claude Code in the workspace: its transcript is a file we write.
-struct Claude {
-    env: TestEnv,
+pub(crate) struct Claude {
+    pub(crate) env: TestEnv,
     transcript: PathBuf,
 }
 
 const ID: &str = "11111111-0000-4000-8000-000000000001";
 
 impl Claude {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let env = git_env();
         let transcript = env.home().join(format!(".claude/projects/-w/{ID}.jsonl"));
         fs::create_dir_all(transcript.parent().unwrap()).unwrap();
@@ -27,7 +27,7 @@ impl Claude {
         Self { env, transcript }
     }
 
-    fn tell(&self, event: &str, more: &Value) -> String {
+    pub(crate) fn tell(&self, event: &str, more: &Value) -> String {
         let mut input =
             json!({ "session_id": ID, "transcript_path": self.transcript, "cwd": self.env.work() });
         input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -44,7 +44,7 @@ impl Claude {
     }
 
     /// A prompt and an answer, as hooks and transcript tell them.
-    fn turn(&self, number: u32, prompt: &str, answer: &str) {
+    pub(crate) fn turn(&self, number: u32, prompt: &str, answer: &str) {
         let (asked, answered) = (format!("u{number}"), format!("a{number}"));
         let parent = (number > 1).then(|| format!("a{}", number - 1));
         self.tell("UserPromptSubmit", &json!({ "prompt": prompt }));
@@ -398,89 +398,5 @@ fn a_to_do_list_keeps_its_tasks_apart() {
     002  Todo one      completed
     003  Todo two      in-progress
     004  New first     dropped
-    ");
-}
-
-/// Makes saving impossible without touching the journal, until it is mended.
-fn broken(env: &TestEnv) -> impl FnOnce() {
-    let (packs, away) = (env.store().join("packs"), env.store().join("packs.away"));
-    fs::rename(&packs, &away).unwrap();
-    fs::write(&packs, "").unwrap();
-    move || {
-        fs::remove_file(&packs).unwrap();
-        fs::rename(away, packs).unwrap();
-    }
-}
-
-#[test]
-fn five_saves_that_fail_in_a_row_are_told_to_model_and_person() {
-    let claude = Claude::new();
-    claude.env.write("a", "1");
-    claude.turn(1, "one", "One.");
-    let mend = broken(&claude.env);
-    let fail = |number: u32| {
-        claude.env.write("a", format!("changed {number}"));
-        claude.tell("Stop", &json!({}));
-    };
-    let prompt = || claude.tell("UserPromptSubmit", &json!({ "prompt": "go on" }));
-    (1..5).for_each(fail);
-    assert_eq!(prompt(), "");
-    fail(5);
-    let warned: Value = serde_json::from_str(&prompt()).unwrap();
-    let words = warned["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
-    let start = "Warning: Bivouac could not save this work, 5 times in a row: could not read `";
-    assert!(words.starts_with(start), "{words}");
-    assert!(words.ends_with(". Tell the person; `biv status` says more."), "{words}");
-    // Once is enough, until it gets worse.
-    assert_eq!(prompt(), "");
-    assert_snapshot!(claude.env.run("status"), @"
-    Workspace  [root]/project
-    Session    task-00000001 (active): one
-    Warning    the last 5 saves failed: could not read `[root]/home/.local/share/bivouac/packs/id-1.pack`: Not a directory (os error 20); next try at the next change
-    Last       cp-20260121-001 (TURN), 9 minutes ago
-    Changes    cannot be told: could not read `[root]/home/.local/share/bivouac/packs/id-1.pack`
-    Coverage   1 file, 9 B; nothing left out
-    error      2026-01-21 14:37 a TURN checkpoint failed: could not read `[root]/home/.local/share/bivouac/packs/id-1.pack`: Not a directory (os error 20)
-    error      2026-01-21 14:35 a TURN checkpoint failed: could not read `[root]/home/.local/share/bivouac/packs/id-1.pack`: Not a directory (os error 20)
-    error      2026-01-21 14:34 a TURN checkpoint failed: could not read `[root]/home/.local/share/bivouac/packs/id-1.pack`: Not a directory (os error 20)
-    ");
-    assert_snapshot!(claude.env.run("session log"), @"
-    When              Level    What
-    2026-01-21 14:30  info     session created for claude-code: one
-    2026-01-21 14:30  info     Claude Code conversation id-1 (seen)
-    2026-01-21 14:31  info     saved cp-20260121-001 (TURN)
-    2026-01-21 14:32  error    a TURN checkpoint failed: could not read `[root]/home/.local/share/bivouac/packs/id-2.pack`: Not a directory (os error 20)
-    2026-01-21 14:33  error    a TURN checkpoint failed: could not read `[root]/home/.local/share/bivouac/packs/id-2.pack`: Not a directory (os error 20)
-    2026-01-21 14:34  error    a TURN checkpoint failed: could not read `[root]/home/.local/share/bivouac/packs/id-2.pack`: Not a directory (os error 20)
-    2026-01-21 14:35  error    a TURN checkpoint failed: could not read `[root]/home/.local/share/bivouac/packs/id-2.pack`: Not a directory (os error 20)
-    2026-01-21 14:37  error    a TURN checkpoint failed: could not read `[root]/home/.local/share/bivouac/packs/id-2.pack`: Not a directory (os error 20)
-    ");
-    mend();
-    claude.tell("Stop", &json!({}));
-    assert_eq!(prompt(), "");
-    assert_eq!(claude.env.json("status")["failed_saves"], 0);
-}
-
-/// Whoever saves is kept waiting by us; the hook does not wait that long.
-#[test]
-fn a_save_that_the_hook_had_no_time_for_is_on_record() {
-    let claude = Claude::new();
-    claude.env.write("a", "1");
-    claude.turn(1, "one", "One.");
-    claude.env.write("a", "2");
-    let index = fs::read_dir(claude.env.store().join("index")).unwrap();
-    let lock =
-        index.map(|it| it.unwrap().path()).find(|it| it.extension() == Some("lock".as_ref()));
-    let lock = fs::File::options().write(true).open(lock.unwrap()).unwrap();
-    lock.lock().unwrap();
-    assert_eq!(claude.tell("SessionEnd", &json!({ "reason": "other" })), "");
-    drop(lock);
-    assert_snapshot!(claude.env.run("status"), @"
-    Workspace  [root]/project
-    Session    task-00000001 (active): one
-    Last       cp-20260121-001 (TURN), 2 minutes ago
-    Changes    0 new, 1 modified, 0 deleted since then
-    Coverage   1 file, 1 B; nothing left out
-    error      2026-01-21 14:33 a END checkpoint failed: the agent's hook ran out of time
     ");
 }

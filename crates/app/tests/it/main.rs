@@ -28,6 +28,7 @@ mod du;
 mod export_bundle;
 mod export_document;
 mod export_events;
+mod failing_saves;
 mod fork;
 mod fork_point;
 mod full_disk;
