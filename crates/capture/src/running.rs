@@ -1,10 +1,14 @@
 //! Which processes run, and which of them are agents. Told by `/proc`; elsewhere nothing is known.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use bivouac_core::agent::ProcessId;
+use bivouac_core::agent::{AgentKind, ProcessId};
 use bivouac_core::liveness::Life;
+
+use crate::agents;
 
 /// The agent that started us: the nearest ancestor that is no shell.
 pub fn agent_process() -> Option<ProcessId> {
@@ -12,11 +16,25 @@ pub fn agent_process() -> Option<ProcessId> {
     for _ in 0..8 {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
         if !matches!(name.trim_end(), "sh" | "bash" | "dash" | "zsh" | "env" | "timeout") {
-            return identify(pid);
+            return if is_foster(pid, name.trim_end()) { None } else { identify(pid) };
         }
         pid = parent_of(pid)?;
     }
     None
+}
+
+/// Is it one that takes in the children of the dead? Then who started us is gone. In a container, an agent
+/// itself may be the first process.
+fn is_foster(pid: u32, name: &str) -> bool {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let is_agent = |word: &[u8]| {
+        let name = Path::new(OsStr::from_bytes(word)).file_stem().unwrap_or_default();
+        AgentKind::ALL.into_iter().any(|kind| name == agents::of(kind).program())
+    };
+    match name {
+        "systemd" | "init" | "tini" | "dumb-init" | "docker-init" | "catatonit" => true,
+        _ => pid == 1 && !words.split(|byte| *byte == 0).any(is_agent),
+    }
 }
 
 /// Is it still the same process?

@@ -13,7 +13,7 @@ use crate::env;
 const ROUNDS: u32 = 105;
 const ID: &str = "11111111-0000-4000-8000-000000000001";
 
-/// Plays an agent: works on five files, writes down what is said, and calls the hook at the end of each turn.
+/// Plays an agent: works on five files, each changed in one step as editors do, writes down what is said, and calls the hook at the end of each turn.
 /// What the hook has answered is noted outside.
 const AGENT: &str = r#"
 hook() { printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s"%s}' "$ID" "$TRANSCRIPT" "$PWD" "$2" \
@@ -22,7 +22,7 @@ hook UserPromptSubmit ',"prompt":"count"'
 k=0
 while :; do
     k=$((k + 1))
-    for n in 1 2 3 4 5; do echo "state $k" > "f$n"; done
+    for n in 1 2 3 4 5; do echo "state $k" > part; mv part "f$n"; done
     printf '{"type":"user","uuid":"u%s","message":{"content":"count"}}\n' $k >> "$TRANSCRIPT"
     printf '{"type":"assistant","uuid":"a%s","parentUuid":"u%s","message":{"id":"m%s","content":[{"type":"text","text":"state %s"}]}}\n' \
         $k $k $k $k >> "$TRANSCRIPT"
