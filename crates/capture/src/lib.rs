@@ -2,6 +2,7 @@
 //!
 //! - [`agents`]: what the agents say, keep and understand
 //! - [`dotenv`], [`pipeline`]: files that projects keep
+//! - [`environment`], [`tools`]: the variables that are set, and the versions of what a project uses
 //! - [`git`]: what git says about a workspace, read without writing so much as its index
 //! - [`memory`]: a server that remembers things across sessions
 //! - [`notify`]: what the file system says about folders, as it happens
@@ -12,6 +13,7 @@
 
 pub mod agents;
 pub mod dotenv;
+pub mod environment;
 mod error;
 pub mod git;
 pub mod memory;
@@ -23,5 +25,6 @@ pub mod running;
 pub mod signals;
 pub mod supervised;
 pub mod tmux;
+pub mod tools;
 
 pub use error::{Error, Result};

@@ -77,6 +77,12 @@ impl Program {
         self
     }
 
+    /// With this variable set as well.
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
     pub fn in_folder(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);
         self

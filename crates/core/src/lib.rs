@@ -1,8 +1,8 @@
 //! DECIDE: the words of Bivouac and what follows from them. Pure: no I/O, no clock, no randomness.
 //!
 //! - [`id`], [`time`], [`size`], [`path`], [`text`]: the words everything else is made of
-//! - [`event`], [`session`], [`checkpoint`], [`operation`], [`run`], [`git`], [`terminal`]: what can happen,
-//!   and what things are
+//! - [`event`], [`session`], [`checkpoint`], [`operation`], [`run`], [`git`], [`environment`], [`terminal`]: what
+//!   can happen, and what things are
 //! - [`agent`], [`conversation`], [`observation`]: what agents do, and what we do about it
 //! - [`liveness`], [`limit`], [`recovery`]: whether work goes on, when it can, and what can be done
 //! - [`work`], [`replay`], [`context`]: what a session's progress is made of, and what follows from it
@@ -18,6 +18,7 @@ pub mod budget;
 pub mod checkpoint;
 pub mod context;
 pub mod conversation;
+pub mod environment;
 pub mod event;
 pub mod export;
 pub mod git;
