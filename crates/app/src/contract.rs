@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use bivouac_core::agent::AgentKind;
 use bivouac_core::checkpoint::{Coverage, State, Trigger};
 use bivouac_core::conversation::{ConversationSummary, Tokens};
+use bivouac_core::environment::{self, Environment};
 use bivouac_core::git::GitFacts;
 use bivouac_core::operation::Outcome;
 use bivouac_core::session::Status;
+use bivouac_core::terminal::Terminal;
 use bivouac_core::work::{Difference, Work};
 use bivouac_core::{checkpoint, session, text};
 use bivouac_engine::compare::{ChangeKind, Comparison};
@@ -171,6 +173,8 @@ pub struct CheckpointDetails {
     pub checkpoint: Checkpoint,
     pub session: Session,
     pub git: Option<GitFacts>,
+    pub environment: Option<Environment>,
+    pub terminal: Option<Terminal>,
     pub progress: serde_json::Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<Vec<File>>,
@@ -217,6 +221,7 @@ pub struct Diff {
     pub to: Option<Checkpoint>,
     pub files: Vec<DiffFile>,
     pub progress: Vec<Difference>,
+    pub environment: Vec<environment::Difference>,
 }
 
 #[derive(Serialize)]
@@ -253,6 +258,7 @@ impl From<&Comparison> for Diff {
             to: it.to.as_ref().map(|to| Checkpoint::new(to, false)),
             files: files.collect(),
             progress: it.progress.clone(),
+            environment: it.environment.clone(),
         }
     }
 }

@@ -52,6 +52,9 @@ pub enum Kind {
     Name,
 }
 
+/// Kept for whoever looks. They are the terminal's or the person's, and agents set them for themselves.
+const NOT_COMPARED: [&str; 5] = ["EDITOR", "PAGER", "SHELL", "TERM", "VISUAL"];
+
 /// What is different now, as far as both sides know it: the folder, then tools, then variables.
 pub fn differences(then: &Environment, now: &Environment) -> Vec<Difference> {
     let mut found = Vec::new();
@@ -72,7 +75,7 @@ pub fn differences(then: &Environment, now: &Environment) -> Vec<Difference> {
     for name in names {
         // One side may have kept the value, and the other only the name.
         let is_hidden = [then, now].iter().any(|it| it.other_names.contains(name));
-        if !is_hidden {
+        if !is_hidden && !NOT_COMPARED.contains(&name.as_str()) {
             tell(Kind::Variable, name, then.variables.get(name), now.variables.get(name));
         }
     }
@@ -166,7 +169,7 @@ mod tests {
 
     #[test]
     fn only_what_both_sides_know_is_compared() {
-        let mut then = environment(&[("rustc", "1.91.0")], &[("DEBUG", "1")]);
+        let mut then = environment(&[("rustc", "1.91.0")], &[("DEBUG", "1"), ("TERM", "dumb")]);
         let mut now = environment(&[], &[]);
         now.other_names.push("DEBUG".to_owned());
         assert_eq!(told(&then, &now), Vec::<String>::new());

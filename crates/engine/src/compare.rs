@@ -5,6 +5,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use bivouac_core::checkpoint::{Checkpoint, Gap};
+use bivouac_core::environment;
 use bivouac_core::id::ObjectId;
 use bivouac_core::path::RelPath;
 use bivouac_core::work::{Difference, differences};
@@ -27,6 +28,8 @@ pub struct Comparison {
     pub files: Vec<FileChange>,
     /// What is different about the work.
     pub progress: Vec<Difference>,
+    /// What is different about where the agent worked, as far as both sides know.
+    pub environment: Vec<environment::Difference>,
 }
 
 pub struct FileChange {
@@ -111,7 +114,15 @@ impl Engine {
             None => self.journal.work(from.session_id)?,
         };
         let progress = differences(&self.stored_work(&from)?, &after);
-        Ok(Comparison { from, to, files, progress })
+        let then = self.stored_environment(&from)?;
+        let environment = match &to {
+            Some(to) => {
+                let both = then.zip(self.stored_environment(to)?);
+                both.map(|(then, now)| environment::differences(&then, &now)).unwrap_or_default()
+            }
+            None => self.environment_drift(from.session_id, then.as_ref())?,
+        };
+        Ok(Comparison { from, to, files, progress, environment })
     }
 }
 

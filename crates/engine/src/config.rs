@@ -39,6 +39,8 @@ pub struct Config {
     pub approval_command: Vec<String>,
     /// The memory server; empty if there is none.
     pub memory_command: Vec<String>,
+    /// Variables whose values may be kept beside those that always are.
+    pub environment_allow: Vec<String>,
     /// Every key with its value and where that came from.
     pub settings: BTreeMap<String, Setting>,
 }
@@ -129,7 +131,9 @@ impl Config {
 
 /// What is about the whole store, or names a program to run, is not for a project to say.
 fn is_own(key: &str) -> bool {
-    ["store.", "approvals.", "memory."].iter().any(|section| key.starts_with(section))
+    ["store.", "approvals.", "memory.", "environment."]
+        .iter()
+        .any(|section| key.starts_with(section))
 }
 
 /// Accepted beside `auto_interval_seconds`.
@@ -303,6 +307,7 @@ impl Layers {
             exports: self.exports()?,
             approval_command: self.strings("approvals.command")?,
             memory_command: self.strings("memory.command")?,
+            environment_allow: self.strings("environment.allow")?,
             settings: self.settings,
         })
     }

@@ -9,7 +9,7 @@ use bivouac_core::checkpoint::{BadState, Gap};
 use bivouac_core::id::{CheckpointHandle, SessionHandle};
 use bivouac_core::operation::OperationKind;
 use bivouac_core::path::RelPath;
-use bivouac_core::session::AlreadyThere;
+use bivouac_core::session::{AlreadyThere, Status};
 use bivouac_core::size::Bytes;
 use bivouac_core::text::{BadName, BadNote};
 use bivouac_core::time::in_words;
@@ -89,6 +89,14 @@ pub enum Error {
     NoAgent { program: &'static str },
     #[error("`{program}` {found} is too old: conversations come back from {oldest} on")]
     OldAgent { program: &'static str, found: String, oldest: String },
+    #[error("there is no tmux, 3.0 or newer, on the `PATH`")]
+    NoTmux,
+    #[error("session {handle} is not in tmux")]
+    NotInTmux { handle: SessionHandle },
+    #[error("session {handle} is {status}, and no longer in tmux")]
+    Ended { handle: SessionHandle, status: Status },
+    #[error("session {handle} is already in tmux")]
+    InTmux { handle: SessionHandle },
     #[error("could not change `{}`: {source}", path.display())]
     Settings { path: PathBuf, source: BadSettings },
     #[error("checkpoint {handle} is no longer whole, so it cannot be told what may go")]
@@ -223,6 +231,11 @@ impl Error {
             Self::OldAgent { .. } => {
                 "upgrade it, or start a new conversation from what is known with `--brief`"
             }
+            Self::NoTmux => "install it; `biv resume` without `--tmux` does not need it",
+            Self::NotInTmux { handle } | Self::Ended { handle, .. } => {
+                return Some(format!("`biv resume {handle} --tmux` goes on with it there"));
+            }
+            Self::InTmux { handle } => return Some(format!("`biv attach {handle}` shows it")),
             Self::Settings { .. } => "nothing was changed; mend the file and try again",
             Self::NotWhole { .. } => {
                 "run `biv reconcile`; if it cannot be mended, `biv checkpoint delete` it"

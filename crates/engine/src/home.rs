@@ -118,6 +118,11 @@ impl Home {
         self.index_file(".git.json")
     }
 
+    /// The versions of the tools it uses.
+    pub fn tool_cache(&self) -> PathBuf {
+        self.index_file(".tools.json")
+    }
+
     /// Held by whoever scans or restores this workspace.
     pub fn workspace_lock(&self) -> PathBuf {
         self.index_file(".lock")

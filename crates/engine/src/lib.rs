@@ -4,11 +4,13 @@
 //! - [`open`]: the store, ready for a command; [`select`]: from words to sessions and checkpoints
 //! - [`session`], [`save`], [`compare`], [`rollback`], [`restore`], [`keep`]: what people do
 //! - [`bundle`]: a checkpoint that leaves the store, and one that comes in
-//! - [`observe`], [`hooks`], [`converse`], [`brief`], [`resume`], [`fork`]: what agents do, and get back
+//! - [`observe`], [`hooks`], [`converse`], [`brief`], [`resume`], [`fork`], [`terminal`]: what agents do, and
+//!   get back
 //! - [`detect`], [`recover`], [`pause`]: work that stopped, and work that waits
 //! - [`progress`], [`approvals`], [`replay`], [`export`], [`memory`]: what is said about the work, and what follows
 //! - [`supervise`], [`watch`]: running an agent, or watching it run, and saving all the while
-//! - `look`, `git`, `heal`, `papers`, `room`, `secrets`, `seen`, `spool`: what those need
+//! - `look`, `surroundings`, `git`, `environment`, `heal`, `papers`, `room`, `secrets`, `seen`, `spool`: what
+//!   those need
 //! - [`sweep`], [`verify`], [`reconcile`], [`status`]: looking after the store
 
 pub mod approvals;
@@ -19,6 +21,7 @@ pub mod compare;
 pub mod config;
 pub mod converse;
 pub mod detect;
+mod environment;
 mod error;
 pub mod export;
 pub mod fork;
@@ -50,7 +53,9 @@ pub mod session;
 mod spool;
 pub mod status;
 pub mod supervise;
+mod surroundings;
 pub mod sweep;
+pub mod terminal;
 pub mod verify;
 pub mod watch;
 

@@ -14,6 +14,7 @@ use bivouac_core::agent::AgentKind;
 use bivouac_core::budget;
 use bivouac_core::checkpoint::Checkpoint;
 use bivouac_core::conversation::ConversationSummary;
+use bivouac_core::environment::Difference;
 use bivouac_core::event::Level;
 use bivouac_core::id::{CheckpointHandle, SessionId};
 use bivouac_core::session::Session;
@@ -67,6 +68,8 @@ pub struct Drift {
     pub head: Option<(String, String)>,
     pub n_commits_since: Option<u64>,
     pub changed: Vec<String>,
+    /// Tools, variables and the folder.
+    pub environment: Vec<Difference>,
 }
 
 impl Engine {
@@ -153,6 +156,10 @@ impl Engine {
                 .and_then(|(then, now)| self.commits_since(then, now))
                 .map(|commits| commits.len() as u64),
             changed: self.changed_since(&kept.taken.checkpoint.tree)?,
+            environment: self.environment_drift(
+                kept.taken.checkpoint.session_id,
+                self.environment_of(&kept.taken.checkpoint)?.as_ref(),
+            )?,
         })
     }
 

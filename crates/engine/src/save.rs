@@ -19,10 +19,10 @@ use serde::Serialize;
 use crate::compare::kind_of;
 use crate::converse::Awaited;
 use crate::export::Document;
-use crate::git::GitReader;
 use crate::lock::Lock;
 use crate::look::Scene;
 use crate::session::SessionDraft;
+use crate::surroundings::{Part, Surroundings};
 use crate::{Engine, Error, Result};
 
 /// What is asked for.
@@ -262,7 +262,7 @@ impl Engine {
         let index = self.index();
         let objects = self.objects(&index);
         let mut pack = self.new_pack();
-        let git = GitReader::start(&self.home);
+        let looking = self.look_around(session, draft.request.trigger, parent);
         let mut sink = Sink::keep(&objects, &mut pack);
         let taken = self.scan(scene, &draft.forced, &mut sink)?;
         let fresh = std::mem::take(&mut sink.fresh);
@@ -295,13 +295,16 @@ impl Engine {
         if let Some(progress) = &progress {
             put(&objects, &mut pack, ObjectKind::Facts, progress)?;
         }
-        let git = git.map(|reader| reader.finish(&trees, &taken.tree));
+        let around = looking.finish(&trees, &taken.tree);
+        if around.lacks_versions {
+            self.learn_tools_later(session);
+        }
         let mut seen: Vec<Event> = captured.event.into_iter().collect();
-        seen.extend(git.iter().flat_map(|facts| self.seen_in_git(parent, facts, &work)));
-        let git = git.map(|facts| put_facts(&facts, &objects, &mut pack)).transpose()?;
+        seen.extend(around.git.iter().flat_map(|facts| self.seen_in_git(parent, facts, &work)));
         let described = self.describe(session, draft, &taken)?;
-        let parent = parent.map(|it| it.id);
-        let checkpoint = Checkpoint { parent, git, conversation, work: work_id, ..described };
+        let checkpoint =
+            Checkpoint { parent: parent.map(|it| it.id), conversation, work: work_id, ..described };
+        let checkpoint = put_around(around, checkpoint, (&objects, &mut pack), &mut seen)?;
         let manifest = Manifest {
             version: Manifest::VERSION,
             session: self.identity(session.id)?,
@@ -398,6 +401,26 @@ fn count_changes(trees: &Trees<'_>, from: &ObjectId, to: &ObjectId) -> Result<u6
     }
     let changes = diff::diff(trees, from, to, &Filter::default())?;
     Ok(changes.iter().filter(|change| kind_of(change).is_some()).count() as u64)
+}
+
+/// Puts what is around the workspace beside it.
+fn put_around(
+    around: Surroundings,
+    checkpoint: Checkpoint,
+    (objects, pack): (&Objects<'_>, &mut PackWriter),
+    seen: &mut Vec<Event>,
+) -> Result<Checkpoint> {
+    let git = around.git.map(|facts| put_facts(&facts, objects, pack)).transpose()?;
+    let environment = match around.environment {
+        Part::Now(it) => Some(put(objects, pack, ObjectKind::Facts, &to_json(&it))?),
+        Part::AsBefore(id) => id,
+    };
+    let terminal = match around.terminal {
+        Part::Now(it) => Some(put(objects, pack, ObjectKind::Facts, &to_json(&it))?),
+        Part::AsBefore(id) => id,
+    };
+    seen.extend(around.notes);
+    Ok(Checkpoint { git, environment, terminal, ..checkpoint })
 }
 
 pub(crate) fn put_facts(

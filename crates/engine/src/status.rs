@@ -119,11 +119,7 @@ impl Engine {
             return Ok(None);
         };
         let _store_lock = self.use_store()?;
-        let index = self.index();
-        let bytes = self.objects(&index).get(&git.facts)?;
-        let malformed =
-            bivouac_snapshot::Error::Malformed { id: git.facts, what: "set of git facts" };
-        serde_json::from_slice(&bytes).map(Some).map_err(|_| malformed.into())
+        self.stored_facts(git.facts, "set of git facts").map(Some)
     }
 
     /// How far the work was at a checkpoint.
@@ -137,10 +133,7 @@ impl Engine {
         let Some(id) = checkpoint.work else {
             return Ok(Work::default());
         };
-        let index = self.index();
-        let bytes = self.objects(&index).get(&id)?;
-        let malformed = bivouac_snapshot::Error::Malformed { id, what: "state of the work" };
-        serde_json::from_slice(&bytes).map_err(|_| malformed.into())
+        self.stored_facts(id, "state of the work")
     }
 
     /// Every path of a checkpoint, a folder before what is in it.

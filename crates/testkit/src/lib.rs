@@ -6,6 +6,7 @@
 mod normalize;
 mod processes;
 mod terminal;
+mod tmux;
 mod tree;
 
 use std::cell::Cell;
@@ -22,6 +23,7 @@ use tempfile::TempDir;
 
 pub use normalize::{Normalizer, without_costs};
 pub use processes::{hang_up, kill, terminate};
+pub use tmux::{TmuxServer, until};
 pub use tree::{Tree, read_stats, read_tree};
 
 /// A workspace, a home and a store that nobody else knows.
@@ -237,6 +239,17 @@ impl TestEnv {
         connection.query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
+    /// Puts a shell script before everything else on the `PATH`.
+    pub fn program(&mut self, name: &str, script: &str) -> &mut Self {
+        let folder = self.root().join("bin");
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let others = std::env::var("PATH").unwrap_or_default();
+        self.set("PATH", format!("{}:{others}", folder.display()))
+    }
+
     /// Any program, in the same small world.
     pub fn command(&self, program: &str, folder: &Path) -> Command {
         #[expect(clippy::disallowed_methods, reason = "tests start the real binary and its peers")]
@@ -246,6 +259,7 @@ impl TestEnv {
         command
             .env("HOME", self.home())
             .env("TZ", "UTC")
+            .env("TMUX_TMPDIR", self.root())
             .env("USER", "tester")
             .env("LC_ALL", "C.UTF-8");
         command

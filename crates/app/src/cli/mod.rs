@@ -2,6 +2,7 @@
 
 pub mod approval;
 pub mod artifact;
+pub mod attach;
 pub mod blocker;
 pub mod checkpoint;
 pub mod complete;
@@ -10,7 +11,9 @@ pub mod config;
 pub mod context;
 pub mod decision;
 pub mod delegation;
+pub mod detach;
 pub mod du;
+pub mod environment;
 pub mod export;
 pub mod fork;
 pub mod fork_point;
@@ -130,6 +133,8 @@ enum Command {
     Watch(watch::WatchArgs),
     Pause(pause::PauseArgs),
     Resume(resume::ResumeArgs),
+    Attach(attach::AttachArgs),
+    Detach(detach::DetachArgs),
     Fork(fork::ForkArgs),
     Rehydrate(rehydrate::RehydrateArgs),
     Progress(progress::ProgressArgs),
@@ -170,6 +175,8 @@ enum Command {
     Hooks(hooks::HooksCommand),
     #[command(hide = true)]
     Hook(hook::HookArgs),
+    #[command(hide = true)]
+    Environment(environment::EnvironmentArgs),
     Undo(undo::UndoArgs),
     Redo(undo::RedoArgs),
     Status(status::StatusArgs),
@@ -246,6 +253,9 @@ impl Command {
             | Self::Progress(_)
             | Self::Context(_)
             | Self::Search(_)
+            | Self::Attach(_)
+            | Self::Detach(_)
+            | Self::Environment(_)
             | Self::Log(_) => Need::Read,
             Self::Init(_)
             | Self::Reconcile(_)
@@ -271,6 +281,9 @@ impl Command {
             Self::Checkpoint(command) => command.run(engine, ui),
             Self::Pause(args) => pause::run(args, engine, ui),
             Self::Resume(args) => resume::run(args, engine, ui),
+            Self::Attach(args) => attach::run(args, engine, ui),
+            Self::Detach(args) => detach::run(args, engine, ui),
+            Self::Environment(args) => environment::run(args, engine, ui),
             Self::Fork(args) => fork::run(args, engine, ui),
             Self::Rehydrate(args) => rehydrate::run(args, engine, ui),
             Self::Progress(args) => progress::run(args, engine, ui),

@@ -15,7 +15,7 @@ use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
 use crate::cli::restoring::{self, Consent};
-use crate::cli::{Error, complete};
+use crate::cli::{Error, attach, complete};
 use crate::contract;
 use crate::report::{self, Exit};
 use crate::ui::{Ui, looks, quote};
@@ -45,8 +45,11 @@ pub struct ResumeArgs {
     /// Start a new conversation from what is known about the work
     #[arg(long)]
     brief: bool,
-    /// Print the command instead of running it
+    /// Start it in tmux, with the windows and panes of the checkpoint
     #[arg(long)]
+    tmux: bool,
+    /// Print the command instead of running it
+    #[arg(long, conflicts_with = "tmux")]
     print: bool,
     /// Even if the session's agent still runs
     #[arg(long)]
@@ -69,6 +72,7 @@ impl ResumeArgs {
             into: None,
             native: false,
             brief: false,
+            tmux: false,
             print: false,
             force: false,
             yes: false,
@@ -96,6 +100,9 @@ pub fn run_as(
         (_, true) => Some(Mode::Brief),
         (false, false) => None,
     };
+    if args.tmux {
+        engine.check_free_in_tmux(&session)?;
+    }
     if !args.force {
         engine.check_alone(&session)?;
     }
@@ -125,14 +132,22 @@ pub fn run_as(
         "native_tokens": plan.native_tokens,
         "brief_tokens": plan.brief_tokens,
         "changed_files": plan.drift.changed,
+        "environment_changes": plan.drift.environment,
         "folder": folder,
         "before": launch.before,
         "command": launch.command,
         "environment": { "BIV_SESSION": id },
+        "tmux": args.tmux.then_some(&session.handle),
     })))?;
     if args.print {
         ui.say(command_line(&launch, &folder, &environment))?;
         return Ok(Exit::Done);
+    }
+    if args.tmux {
+        let started = engine.start_in_tmux(&session, checkpoint_of(&plan), &launch, &folder)?;
+        started.notes.iter().for_each(|note| ui.note(printable(note)));
+        let later = format!("Started in tmux; look at it with `biv attach {}`", session.handle);
+        return attach::look(&started.attach, later, ui);
     }
     Err(start(&launch, &folder, session.id).into())
 }
@@ -204,6 +219,7 @@ pub fn drift_lines(drift: &Drift) -> Vec<String> {
     if !drift.changed.is_empty() {
         lines.push(format!("{} changed since", count(drift.changed.len() as u64, "file")));
     }
+    lines.extend(drift.environment.iter().map(|it| printable(&it.to_string())));
     lines
 }
 

@@ -36,6 +36,7 @@ fn it_shows_what_is_there_and_what_is_not() {
       Coverage   4 files, 35 B; left out: 2 ignored
       Git        main at 08465138a758
                  0 staged, 1 unstaged, 1 untracked
+      Variables  3 kept
       State      {"n": 1}
 
     Files:

@@ -31,6 +31,9 @@ fn every_setting_is_shown_with_its_source() {
     retention_days = 30                          # BIV_CHECKPOINT_RETENTION_DAYS
     triggers = ["periodic", "detach", "error", "complete", "shutdown", "turn", "task", "spawn", "compact", "end"] # default
 
+    [environment]
+    allow = []                                   # default
+
     [export]
     on_checkpoint = []                           # default
 

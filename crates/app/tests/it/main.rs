@@ -4,6 +4,7 @@
 
 mod approval;
 mod artifact;
+mod attach;
 mod blocker;
 mod checkpoint_create;
 mod checkpoint_delete;
@@ -23,8 +24,10 @@ mod crash;
 mod damage;
 mod decision;
 mod delegation;
+mod detach;
 mod docs;
 mod du;
+mod environment;
 mod export_bundle;
 mod export_document;
 mod export_events;

@@ -76,6 +76,7 @@ fn checkpoints_hold_it_and_a_comparison_shows_what_changed() {
       Created    2026-01-21 14:32:00
       By         tester@here
       Coverage   1 file, 1 B; nothing left out
+      Variables  3 kept
 
     Progress:
     task-00000001

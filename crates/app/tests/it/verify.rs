@@ -14,7 +14,7 @@ fn a_sound_store_is_said_to_be() {
     env.write("a", "1").link("l", "a").write("big", vec![3u8; 2_500_000]);
     env.biv(&["checkpoint", "create"]).ok();
     assert_snapshot!(env.run("verify"), @"
-    Checked 2 events, 1 pack with 7 objects, 1 checkpoint
+    Checked 2 events, 1 pack with 8 objects, 1 checkpoint
     All is as it was written
     ");
     assert_eq!(env.json("verify")["sound"], true);
@@ -38,7 +38,7 @@ fn a_flipped_bit_in_a_pack_names_what_it_hit() {
     std::fs::write(&pack, bytes).unwrap();
     assert_snapshot!(env.run("verify"), @"
     exit 1
-    Checked 3 events, 2 packs with 5 objects, 2 checkpoints
+    Checked 3 events, 2 packs with 6 objects, 2 checkpoints
       pack `[root]/home/.local/share/bivouac/packs/id-1.pack` is damaged at byte 24: the checksum does not match
       1 object cannot be found where the index says
       checkpoint cp-20260121-002 has lost 1 of its objects:
@@ -72,7 +72,7 @@ fn an_edited_table_is_noticed() {
     env.sql(sql).unwrap();
     assert_snapshot!(env.run("verify"), @"
     exit 1
-    Checked 2 events, 1 pack with 3 objects, 1 checkpoint
+    Checked 2 events, 1 pack with 4 objects, 1 checkpoint
       table `sessions` is not what the events say
       table `session_checkpoints` is not what the events say
     error: damage was found

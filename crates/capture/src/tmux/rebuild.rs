@@ -98,7 +98,8 @@ impl Tmux {
         let mut made: Vec<String> = Vec::new();
         for (at, pane) in window.panes.iter().enumerate() {
             let is_agent = agent == Some(at);
-            let folder = Some(Path::new(&pane.cwd)).filter(|it| it.is_dir());
+            // The agent goes where it is sent, which may be another folder than before.
+            let folder = Some(Path::new(&pane.cwd)).filter(|it| !is_agent && it.is_dir());
             let start = Start { folder: folder.unwrap_or(start.folder), ..*start };
             let command = if is_agent { start.words() } else { Vec::new() };
             let id = match made.last() {

@@ -17,6 +17,7 @@ use bivouac_snapshot::block::ObjectKind;
 use bivouac_snapshot::objects::Objects;
 use bivouac_snapshot::pack::{NewPack, PackWriter};
 use bivouac_snapshot::take::Sink;
+use serde::Serialize;
 use serde_json::json;
 
 use super::files::{self, Nowhere};
@@ -106,6 +107,8 @@ impl Engine {
             true => None,
             false => Some(put(&objects, &mut pack, ObjectKind::Facts, &to_json(&work))?),
         };
+        let environment = put_if_any(opened.environment.as_ref(), &objects, &mut pack)?;
+        let terminal = put_if_any(opened.terminal.as_ref(), &objects, &mut pack)?;
         let from = &opened.manifest.checkpoint;
         let git = from.git.as_ref().map(|it| put_facts(it, &objects, &mut pack)).transpose()?;
         let name = from.name.as_ref().map(|it| it.as_str().parse()).transpose();
@@ -125,8 +128,8 @@ impl Engine {
             git,
             conversation,
             work,
-            environment: None,
-            terminal: None,
+            environment,
+            terminal,
             state: from.state.clone(),
             operation: None,
             by: who(),
@@ -183,6 +186,14 @@ impl Engine {
         };
         self.keep_conversation(about, &parts, place).map(Some)
     }
+}
+
+fn put_if_any(
+    facts: Option<&impl Serialize>,
+    objects: &Objects<'_>,
+    pack: &mut PackWriter,
+) -> Result<Option<ObjectId>> {
+    facts.map(|it| put(objects, pack, ObjectKind::Facts, &to_json(it))).transpose()
 }
 
 /// `None` inside for a part that was withheld.

@@ -143,10 +143,3 @@ enum Body {
     /// Why it is not here.
     Withheld(String),
 }
-
-/// `env.json`.
-#[derive(Debug, Serialize, Deserialize)]
-struct Environment {
-    cwd: String,
-    variables: BTreeMap<String, String>,
-}

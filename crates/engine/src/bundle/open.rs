@@ -6,6 +6,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use bivouac_core::environment::Environment;
+use bivouac_core::terminal::Terminal;
 use bivouac_core::text::printable_bytes;
 use bivouac_core::work::Work;
 use bivouac_snapshot::beneath::Root;
@@ -14,8 +16,8 @@ use serde::de::DeserializeOwned;
 
 use super::inflate::{MAX_BYTES, What, each_entry};
 use super::{
-    BadBundle, CONVERSATION, Conversation, FORMAT, MANIFEST, Manifest, PARTS, PROGRESS, Seal,
-    VERSION, WORKSPACE,
+    BadBundle, CONVERSATION, Conversation, ENVIRONMENT, FORMAT, MANIFEST, Manifest, PARTS,
+    PROGRESS, Seal, TERMINAL, VERSION, WORKSPACE,
 };
 use crate::{Error, Result};
 
@@ -29,6 +31,9 @@ pub(super) struct Opened {
     pub(super) manifest: Manifest,
     pub(super) conversation: Option<Conversation>,
     pub(super) work: Work,
+    /// `None` where nothing was known.
+    pub(super) environment: Option<Environment>,
+    pub(super) terminal: Option<Terminal>,
     pub(super) scratch: Scratch,
 }
 
@@ -81,7 +86,12 @@ impl Opened {
         }
         let conversation = document(&root, CONVERSATION)?;
         let work = document(&root, PROGRESS)?;
-        Ok(Self { root, manifest, conversation, work, scratch })
+        let environment: Environment = document(&root, ENVIRONMENT)?;
+        let environment = Some(environment).filter(|it| !it.is_empty());
+        let text = String::from_utf8_lossy(&read_document(&root, TERMINAL)?).into_owned();
+        let terminal =
+            Terminal::read(&text).map_err(|error| BadBundle::malformed(TERMINAL, &error))?;
+        Ok(Self { root, manifest, conversation, work, environment, terminal, scratch })
     }
 
     /// The archive of the workspace.

@@ -7,7 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use bivouac_core::checkpoint::Checkpoint;
+use bivouac_core::environment::Environment;
 use bivouac_core::path::RelPath;
+use bivouac_core::terminal::Terminal;
 use bivouac_journal::query::KeptCheckpoint;
 use bivouac_snapshot::beneath::Root;
 use bivouac_snapshot::rules::{Rules, Verdict};
@@ -18,8 +21,8 @@ use serde::Serialize;
 use super::safe::Blotter;
 use super::tarball::{Stored, Tarball};
 use super::{
-    Body, CONVERSATION, Care, Conversation, ENVIRONMENT, Environment, FORMAT, LeftOut, MANIFEST,
-    Manifest, Moment, PARTS, PRIVATE, PROGRESS, Part, Seal, TERMINAL, VERSION, WORKSPACE, base64,
+    Body, CONVERSATION, Care, Conversation, ENVIRONMENT, FORMAT, LeftOut, MANIFEST, Manifest,
+    Moment, PARTS, PRIVATE, PROGRESS, Part, Seal, TERMINAL, VERSION, WORKSPACE, base64,
 };
 use crate::{Engine, Error, Result};
 
@@ -43,8 +46,7 @@ pub struct ExportReport {
     pub private: Vec<RelPath>,
 }
 
-/// What the terminal looked like is not captured yet.
-const NO_TERMINAL: &[u8] = b"# no terminal was captured\n";
+const NO_TERMINAL: &str = "# no terminal was captured\n";
 /// `.env` files larger than this are no settings.
 const MAX_SETTINGS: u64 = 1 << 20;
 
@@ -112,9 +114,10 @@ impl Engine {
         write(PROGRESS, &document(&self.work_of(checkpoint)?, blotter.as_ref())?)?;
         let session = self.identity(checkpoint.session_id)?;
         let cwd = String::from_utf8_lossy(session.workspace.as_bytes()).into_owned();
-        let environment = Environment { cwd, variables: BTreeMap::new() };
+        let environment = self.environment_of(checkpoint)?;
+        let environment = environment.unwrap_or(Environment { cwd, ..Environment::default() });
         write(ENVIRONMENT, &document(&environment, blotter.as_ref())?)?;
-        write(TERMINAL, NO_TERMINAL)?;
+        write(TERMINAL, self.terminal_text(checkpoint, blotter.as_ref())?.as_bytes())?;
         let manifest = Manifest {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -140,6 +143,16 @@ impl Engine {
             has_conversation,
             private: private.into_keys().collect(),
         })
+    }
+
+    /// What the terminal looked like, a line to a pane.
+    fn terminal_text(&self, checkpoint: &Checkpoint, blotter: Option<&Blotter>) -> Result<String> {
+        let Some(terminal) = self.terminal_of(checkpoint)? else {
+            return Ok(NO_TERMINAL.to_owned());
+        };
+        let safe: Terminal = serde_json::from_slice(&document(&terminal, blotter)?)
+            .map_err(|error| Error::io(TERMINAL)(error.into()))?;
+        Ok(safe.to_string())
     }
 
     /// Files that were captured because they are precious are so because they are nobody else's.

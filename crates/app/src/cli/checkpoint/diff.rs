@@ -93,7 +93,21 @@ fn say(comparison: &Comparison, engine: &Engine, ui: &mut Ui) -> Result<(), Erro
         ui.say(format_args!("  {} {}{}", sign.style(style), file.path, about(file)))?;
     }
     say_conversation(comparison, ui)?;
+    say_environment(comparison, ui)?;
     say_progress(comparison, ui)
+}
+
+/// What is different about where the agent worked.
+fn say_environment(comparison: &Comparison, ui: &mut Ui) -> Result<(), Error> {
+    if comparison.environment.is_empty() {
+        return Ok(());
+    }
+    ui.say("")?;
+    ui.say("Environment:".style(looks::heading()))?;
+    for it in &comparison.environment {
+        ui.say(format_args!("  {}", printable(&it.to_string())))?;
+    }
+    Ok(())
 }
 
 /// What came, went or changed about the work.

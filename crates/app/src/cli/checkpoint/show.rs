@@ -1,8 +1,11 @@
 //! `biv checkpoint show`
 
+use bivouac_core::environment::Environment;
 use bivouac_core::git::GitFacts;
 use bivouac_core::path::RelPath;
 use bivouac_core::size::Bytes;
+use bivouac_core::terminal::Terminal;
+use bivouac_core::text::{count, printable};
 use bivouac_engine::Engine;
 use bivouac_journal::query::KeptCheckpoint;
 use bivouac_snapshot::tree::Entry;
@@ -53,8 +56,14 @@ pub fn say(
 ) -> Result<CheckpointDetails, Error> {
     let session = engine.session(Some(&kept.taken.checkpoint.session_id.to_string()))?;
     let git = engine.git_facts(kept)?;
+    let environment = engine.environment_of(&kept.taken.checkpoint)?;
+    let terminal = engine.terminal_of(&kept.taken.checkpoint)?;
     let entries = if args.files || args.coverage { engine.files_of(kept)? } else { Vec::new() };
-    say_facts(kept, &session, git.as_ref(), engine, ui)?;
+    let mut around = git.as_ref().map(git_lines).unwrap_or_default();
+    let top = session.workspace.to_string();
+    around.extend(environment.iter().flat_map(|it| environment_lines(it, &top)));
+    around.extend(terminal.iter().map(terminal_line));
+    say_facts(kept, &session, around, engine, ui)?;
     let work = engine.work_of(&kept.taken.checkpoint)?;
     if !work.is_empty() {
         ui.say("\nProgress:".style(looks::heading()))?;
@@ -78,6 +87,8 @@ pub fn say(
         checkpoint: contract::Checkpoint::from(kept),
         session: contract::Session::from(&session),
         git,
+        environment,
+        terminal,
         progress: contract::progress(&work),
         files: args
             .files
@@ -91,7 +102,7 @@ pub fn say(
 fn say_facts(
     kept: &KeptCheckpoint,
     session: &bivouac_core::session::Session,
-    git: Option<&GitFacts>,
+    around: Vec<(&'static str, String)>,
     engine: &Engine,
     ui: &mut Ui,
 ) -> Result<(), Error> {
@@ -115,31 +126,28 @@ fn say_facts(
     }
     if let Some(it) = &checkpoint.conversation {
         let cost = it.cost_usd.map(|cost| format!(", ${cost:.2}")).unwrap_or_default();
-        let turns = bivouac_core::text::count(it.usage.n_turns, "turn");
+        let turns = count(it.usage.n_turns, "turn");
         let tokens = contract::thousands(it.usage.total());
         line("Talk", format!("{} {}: {turns}, {tokens} tokens{cost}", it.agent.title(), it.id))?;
     }
-    line("By", bivouac_core::text::printable(&checkpoint.by))?;
+    line("By", printable(&checkpoint.by))?;
     line("Coverage", coverage_line(&checkpoint.coverage))?;
-    if let Some(git) = git {
-        for (title, text) in git_lines(git) {
-            line(title, text)?;
-        }
+    for (title, text) in around {
+        line(title, text)?;
     }
     if let Some(state) = &checkpoint.state {
-        line("State", bivouac_core::text::printable(state.as_json()))?;
+        line("State", printable(state.as_json()))?;
     }
     Ok(())
 }
 
 fn git_lines(git: &GitFacts) -> Vec<(&'static str, String)> {
-    let printable = bivouac_core::text::printable;
     let head = git.head.as_deref().map_or("no commit yet", |head| &head[..head.len().min(12)]);
     let branch = git.branch.as_deref().map_or("(detached)".to_owned(), printable);
     let mut lines = vec![("Git", format!("{branch} at {head}"))];
     if let Some(upstream) = &git.upstream {
-        let count = |count: Option<u64>| count.map_or("?".to_owned(), |count| count.to_string());
-        let (ahead, behind) = (count(upstream.ahead), count(upstream.behind));
+        let number = |it: Option<u64>| it.map_or("?".to_owned(), |it| it.to_string());
+        let (ahead, behind) = (number(upstream.ahead), number(upstream.behind));
         lines.push((
             "",
             format!("upstream {}: {ahead} ahead, {behind} behind", printable(&upstream.name)),
@@ -165,6 +173,29 @@ fn git_lines(git: &GitFacts) -> Vec<(&'static str, String)> {
     }
     lines.extend(git.unread.iter().map(|line| ("", format!("not read: {line}"))));
     lines
+}
+
+fn environment_lines(environment: &Environment, top: &str) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    if environment.cwd != top {
+        lines.push(("Folder", printable(&environment.cwd)));
+    }
+    let tools = environment.tools_there();
+    if !tools.is_empty() {
+        lines.push(("Tools", printable(&tools.join(", "))));
+    }
+    let others = match environment.other_names.len() {
+        0 => String::new(),
+        n_others => format!(", {n_others} by name"),
+    };
+    lines.push(("Variables", format!("{} kept{others}", environment.variables.len())));
+    lines
+}
+
+fn terminal_line(terminal: &Terminal) -> (&'static str, String) {
+    let windows = count(terminal.windows.len() as u64, "window");
+    let panes = count(terminal.n_panes() as u64, "pane");
+    ("Terminal", format!("tmux {}, {windows}, {panes}", printable(&terminal.session)))
 }
 
 fn file_line(path: &RelPath, entry: &Entry) -> String {
