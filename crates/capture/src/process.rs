@@ -105,14 +105,19 @@ impl Program {
     }
 
     /// Starts it and lets it go: it has no descriptor of ours, and nobody waits for it.
-    pub fn start_detached(mut self) -> Result<()> {
+    pub fn start_detached(self) -> Result<()> {
+        self.start_detached_in(Path::new("/"))
+    }
+
+    /// The same, standing in a folder.
+    pub fn start_detached_in(mut self, folder: &Path) -> Result<()> {
         use std::os::unix::process::CommandExt;
         self.command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .process_group(0);
-        self.command.current_dir("/");
+        self.command.current_dir(folder);
         match self.command.spawn() {
             Ok(_lives_on) => Ok(()),
             Err(source) => Err(Error::NotStarted { program: self.name, source }),

@@ -115,6 +115,13 @@ pub fn fates() -> Vec<(Pid, Fate)> {
     found
 }
 
+/// Runs a program on our own terminal, until it ends.
+pub fn look_at(command: &[String], folder: &Path) -> Result<()> {
+    let program = pid(start_child(command, folder, &[], Group::Ours)?)?;
+    while matches!(waitpid(Some(program), WaitOptions::empty()), Err(rustix::io::Errno::INTR)) {}
+    Ok(())
+}
+
 /// Stops ourselves, as a shell expects of a job that is suspended. Goes on when we are continued.
 pub fn suspend() {
     let _stopped_for_a_while = kill_process(getpid(), Signal::STOP);

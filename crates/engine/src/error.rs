@@ -225,17 +225,6 @@ impl Error {
             Self::NoConversation { .. } => {
                 "`biv resume --brief` starts a new conversation from what is known"
             }
-            Self::Twin { .. } => "end it first, or pass `--force` to start another beside it",
-            Self::StillRuns { .. } => "end it first; `biv resume --force` starts another beside it",
-            Self::NoAgent { .. } => "install it, or see the command with `--print`",
-            Self::OldAgent { .. } => {
-                "upgrade it, or start a new conversation from what is known with `--brief`"
-            }
-            Self::NoTmux => "install it; `biv resume` without `--tmux` does not need it",
-            Self::NotInTmux { handle } | Self::Ended { handle, .. } => {
-                return Some(format!("`biv resume {handle} --tmux` goes on with it there"));
-            }
-            Self::InTmux { handle } => return Some(format!("`biv attach {handle}` shows it")),
             Self::Settings { .. } => "nothing was changed; mend the file and try again",
             Self::NotWhole { .. } => {
                 "run `biv reconcile`; if it cannot be mended, `biv checkpoint delete` it"
@@ -274,17 +263,36 @@ impl Error {
             Self::Memory(_) => {
                 "`memory.command` in your own configuration says what is started; `[]` is nothing"
             }
+            Self::NoPrompt { .. } => "`biv resume` goes on from what is known",
+            Self::NoLimit { .. } => "name the time: `--until 14:30`",
+            Self::Until(cause) => cause.hint(),
+            Self::NoApprovalCommand => "set `approvals.command` in your own configuration",
+            Self::TooSmall(_) => "raise `--budget`",
+            about_running => return about_running.hint_about_running(),
+        };
+        Some(hint.to_owned())
+    }
+
+    /// The same, for agents and other programs that run, or do not.
+    fn hint_about_running(&self) -> Option<String> {
+        let hint = match self {
+            Self::Twin { .. } => "end it first, or pass `--force` to start another beside it",
+            Self::StillRuns { .. } => "end it first; `biv resume --force` starts another beside it",
+            Self::NoAgent { .. } => "install it, or see the command with `--print`",
+            Self::OldAgent { .. } => {
+                "upgrade it, or start a new conversation from what is known with `--brief`"
+            }
+            Self::NoTmux => "install it; only `--tmux` and `biv attach` need it",
+            Self::NotInTmux { handle } | Self::Ended { handle, .. } => {
+                return Some(format!("`biv resume {handle} --tmux` goes on with it there"));
+            }
+            Self::InTmux { handle } => return Some(format!("`biv attach {handle}` shows it")),
             Self::NoProgram { .. } => "check its name, and that it is installed and on the `PATH`",
             Self::AlreadySupervised { .. } => "`biv attach` it, or leave `--session` out",
             Self::NoTerminal { .. } => {
                 "without a terminal it runs with plain input and output: `biv run … < /dev/null`"
             }
             Self::AlreadyWatched { .. } => "`biv watch --status` tells how it is doing",
-            Self::NoPrompt { .. } => "`biv resume` goes on from what is known",
-            Self::NoLimit { .. } => "name the time: `--until 14:30`",
-            Self::Until(cause) => cause.hint(),
-            Self::NoApprovalCommand => "set `approvals.command` in your own configuration",
-            Self::TooSmall(_) => "raise `--budget`",
             _ => return None,
         };
         Some(hint.to_owned())

@@ -228,13 +228,21 @@ impl Home {
 
     /// A command of ours, for this workspace and store.
     pub(crate) fn own_command(&self, words: impl IntoIterator<Item = OsString>) -> Result<Program> {
+        Ok(Program::ours()?.args(self.own_words(words)))
+    }
+
+    /// What follows our name on such a command line.
+    pub(crate) fn own_words(
+        &self,
+        words: impl IntoIterator<Item = OsString>,
+    ) -> impl Iterator<Item = OsString> {
         let place = [
             "--root".into(),
             self.workspace.clone().into_os_string(),
             "--store".into(),
             self.store.clone().into_os_string(),
         ];
-        Ok(Program::ours()?.args(place.into_iter().chain(words)))
+        place.into_iter().chain(words)
     }
 
     /// The repository the workspace is in. One that spans the whole home folder is not about it.

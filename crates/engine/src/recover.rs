@@ -16,6 +16,7 @@ use bivouac_journal::runs::KnownRun;
 
 use crate::resume::{Mode, agent_of, check_agent};
 use crate::session::SessionDraft;
+use crate::supervise::RunOrder;
 use crate::{Engine, Error, Result};
 
 /// What there is to know before something is done about a session that stopped.
@@ -128,14 +129,36 @@ impl Engine {
         let prompt = self.prompt_of(old)?;
         let kind = agent_of(old);
         check_agent(kind, Mode::Brief)?;
-        let agent_type = Some(kind.to_string());
-        let task_description = old.task_description.clone();
+        let new = self.session_after(old, kind.to_string())?;
+        let agent = agents::of(kind);
+        Ok((new, agent.start(&agent.opening(prompt.as_str()))))
+    }
+
+    /// The same for a session whose command was supervised: that very command, and an agent that was told its
+    /// prompt by hand is told it right away.
+    pub fn run_afresh(&mut self, old: &Session, run: &KnownRun) -> Result<(Session, RunOrder)> {
+        self.check_same_workspace(old)?;
+        self.check_stopped(old)?;
+        let mut command = run.started.command.clone();
+        let agent = old.agent_type.parse().ok().map(agents::of);
+        if let (Some(agent), Ok(prompt)) = (agent, self.prompt_of(old))
+            && !command.iter().any(|word| word == prompt.as_str())
+        {
+            command.extend(agent.opening(prompt.as_str()));
+        }
+        let new = self.session_after(old, old.agent_type.clone())?;
+        let timeout = run.started.timeout_seconds.map(Duration::from_secs);
+        let prompt = run.started.prompt.clone();
+        Ok((new, RunOrder { command, timeout, prompt, ..RunOrder::default() }))
+    }
+
+    fn session_after(&mut self, old: &Session, agent_type: String) -> Result<Session> {
+        let (agent_type, task_description) = (Some(agent_type), old.task_description.clone());
         let draft = SessionDraft { agent_type, task_description, ..SessionDraft::default() };
         let new = self.new_session(draft)?;
         self.note(old.id, Level::Info, &format!("started afresh as {}", new.handle))?;
         self.note(new.id, Level::Info, &format!("a fresh start of {}", old.handle))?;
-        let agent = agents::of(kind);
-        Ok((new, agent.start(&agent.opening(prompt.as_str()))))
+        Ok(new)
     }
 
     /// Puts on record that a damaged checkpoint was passed over.

@@ -241,6 +241,11 @@ impl Engine {
     }
 }
 
+/// Runs what has to come before an agent.
+pub fn run_before(launch: &Launch, folder: &Path) -> Result<()> {
+    Ok(process::run_before(launch, folder)?)
+}
+
 /// Becomes the agent, as part of a session. Comes back only if that fails.
 pub fn start(launch: &Launch, folder: &Path, session: SessionId) -> Error {
     let environment = [("BIV_SESSION", session.to_string())];

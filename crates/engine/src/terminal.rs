@@ -12,6 +12,7 @@ use bivouac_core::session::Session;
 use bivouac_core::terminal::Terminal;
 use bivouac_journal::query::CheckpointFilter;
 
+use crate::home::Home;
 use crate::{Engine, Error, Result};
 
 /// An agent that was started in tmux.
@@ -106,11 +107,10 @@ impl Engine {
     /// The command that saves a session when someone detaches from its terminal.
     pub fn save_at_detach(&self, session: SessionId, workspace: &Path) -> Result<Vec<OsString>> {
         let own = std::env::current_exe().map_err(Error::io("biv"))?;
-        let place =
-            ["--root".into(), workspace.into(), "--store".into(), self.home.store.clone().into()];
+        let place = Home { workspace: workspace.to_owned(), ..self.home.clone() };
         let save = ["checkpoint", "create", &session.to_string(), "--trigger", "detach"];
-        let words = [own.into()].into_iter().chain(place);
-        Ok(words.chain(save.map(OsString::from)).collect())
+        let words = place.own_words(save.map(OsString::from));
+        Ok([own.into()].into_iter().chain(words).collect())
     }
 
     /// The terminal of a checkpoint, or of the last one before it that has any.

@@ -8,13 +8,15 @@ use bivouac_core::text::{count, printable};
 use bivouac_core::time::in_words;
 use bivouac_engine::Engine;
 use bivouac_engine::resume::{
-    Drift, Launch, Mode, ResumePlan, check_agent, checkpoint_of, start, workspace_of,
+    Drift, Launch, Mode, ResumePlan, check_agent, checkpoint_of, run_before, start, workspace_of,
 };
 use bivouac_engine::save::SaveRequest;
+use bivouac_engine::supervise::RunOrder;
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
 use crate::cli::restoring::{self, Consent};
+use crate::cli::run::tell_where;
 use crate::cli::{Error, attach, complete};
 use crate::contract;
 use crate::report::{self, Exit};
@@ -48,6 +50,9 @@ pub struct ResumeArgs {
     /// Start it in tmux, with the windows and panes of the checkpoint
     #[arg(long)]
     tmux: bool,
+    /// Do not wait for it: it goes on in tmux, or where there is none, out of sight
+    #[arg(long, conflicts_with_all = ["tmux", "print"])]
+    detach: bool,
     /// Print the command instead of running it
     #[arg(long, conflicts_with = "tmux")]
     print: bool,
@@ -73,6 +78,7 @@ impl ResumeArgs {
             native: false,
             brief: false,
             tmux: false,
+            detach: false,
             print: false,
             force: false,
             yes: false,
@@ -143,13 +149,35 @@ pub fn run_as(
         ui.say(command_line(&launch, &folder, &environment))?;
         return Ok(Exit::Done);
     }
-    if args.tmux {
-        let started = engine.start_in_tmux(&session, checkpoint_of(&plan), &launch, &folder)?;
-        started.notes.iter().for_each(|note| ui.note(printable(note)));
-        let later = format!("Started in tmux; look at it with `biv attach {}`", session.handle);
-        return attach::look(&started.attach, later, ui);
+    if args.tmux || args.detach {
+        return start_apart(args, &plan, (&launch, &folder), (&session, engine), ui);
     }
     Err(start(&launch, &folder, session.id).into())
+}
+
+/// Where nobody's shell waits for the agent, it is supervised.
+fn start_apart(
+    args: &ResumeArgs,
+    plan: &ResumePlan,
+    (launch, folder): (&Launch, &Path),
+    (session, engine): (&Session, &Engine),
+    ui: &mut Ui,
+) -> Result<Exit, Error> {
+    run_before(launch, folder)?;
+    let order = RunOrder {
+        command: launch.command.clone(),
+        folder: Some(folder.to_owned()),
+        ..RunOrder::default()
+    };
+    if args.detach {
+        let apart = engine.start_apart(&order, session, checkpoint_of(plan))?;
+        tell_where(&apart, session, ui)?;
+        return Ok(Exit::Done);
+    }
+    let started = engine.start_run_in_tmux(&order, session, checkpoint_of(plan))?;
+    started.notes.iter().for_each(|note| ui.note(printable(note)));
+    let later = format!("Started in tmux; look at it with `biv attach {}`", session.handle);
+    attach::look(&started.attach, later, ui)
 }
 
 /// What the person should know first. It goes to stderr: stdout may be the agent's.

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use bivouac_core::run::Ending;
 use bivouac_core::session::Session;
-use bivouac_core::text::{Note, count};
+use bivouac_core::text::{Note, count, printable};
 use bivouac_core::time::{Age, exactly_in_words};
 use bivouac_engine::Engine;
 use bivouac_engine::home::Wishes;
 use bivouac_engine::open::Need;
-use bivouac_engine::supervise::{LEADER, RunOrder, RunReport, Saves, lead, run as supervise};
+use bivouac_engine::supervise::{
+    Apart, LEADER, RunOrder, RunReport, Saves, lead, look, run as supervise,
+};
 use owo_colors::OwoColorize;
 use serde_json::json;
 
@@ -34,6 +36,8 @@ pub struct RunArgs {
     session: Option<String>,
     #[command(flatten)]
     how: How,
+    #[command(flatten)]
+    within: Within,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -51,9 +55,26 @@ pub struct How {
     /// Save nothing by itself
     #[arg(long, conflicts_with = "interval")]
     no_checkpoint: bool,
+    /// Run it in tmux: `Ctrl+B D` leaves it running, and saves; `biv attach` comes back
+    #[arg(long)]
+    tmux: bool,
+    /// Do not wait for it: it goes on in tmux, or where there is none, out of sight
+    #[arg(long)]
+    detach: bool,
+}
+
+/// What those who started us have to say.
+#[derive(Debug, clap::Args)]
+struct Within {
     /// Where to write what it says, when nobody is looking
     #[arg(long, value_name = "FILE", hide = true)]
     log: Option<PathBuf>,
+    /// The tmux session we are in
+    #[arg(long, value_name = "NAME", hide = true)]
+    in_tmux: Option<String>,
+    /// What the agent is told to do
+    #[arg(long, value_name = "TEXT", hide = true)]
+    prompt: Option<Note>,
 }
 
 impl How {
@@ -64,7 +85,7 @@ impl How {
             (false, None) => Saves::AsSet,
         };
         let timeout = self.timeout.map(Age::duration);
-        RunOrder { command, timeout, saves, log: self.log.clone(), ..RunOrder::default() }
+        RunOrder { command, timeout, saves, ..RunOrder::default() }
     }
 }
 
@@ -81,18 +102,93 @@ pub fn run(args: &RunArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, Error> 
     let order = RunOrder {
         task: args.task.clone(),
         session: args.session.clone(),
+        prompt: args.within.prompt.clone(),
+        tmux: args.within.in_tmux.clone(),
+        log: args.within.log.clone(),
         ..args.how.order(args.command.clone())
     };
     let mut engine = open(wishes, Need::Write, ui)?;
     let session = engine.session_for_run(&order)?;
-    carry_out(&order, &session, engine, ui)
+    start(&order, &args.how, &session, &engine, ui)
+}
+
+/// Runs it here, or where it was asked for.
+pub fn start(
+    order: &RunOrder,
+    how: &How,
+    session: &Session,
+    engine: &Engine,
+    ui: &mut Ui,
+) -> Result<Exit, Error> {
+    match (how.detach, how.tmux) {
+        (true, _) => detached(order, session, engine, ui),
+        (false, true) => in_tmux(order, session, engine, ui),
+        (false, false) => carry_out(order, session, engine, ui),
+    }
+}
+
+fn detached(
+    order: &RunOrder,
+    session: &Session,
+    engine: &Engine,
+    ui: &mut Ui,
+) -> Result<Exit, Error> {
+    let apart = engine.start_apart(order, session, None)?;
+    let log = tell_where(&apart, session, ui)?;
+    ui.data(&json!({ "session": contract::Session::from(session), "log": log }))?;
+    Ok(Exit::Done)
+}
+
+/// Says where something goes on by itself. Answers its log, if it has one.
+pub fn tell_where(apart: &Apart, session: &Session, ui: &mut Ui) -> Result<Option<String>, Error> {
+    let handle = session.handle.style(looks::handle());
+    match apart {
+        Apart::Tmux(started) => {
+            started.notes.iter().for_each(|note| ui.note(printable(note)));
+            ui.say(format_args!(
+                "Session {handle} goes on in tmux; `biv attach {handle}` shows it"
+            ))?;
+            Ok(None)
+        }
+        Apart::Logged(log) => {
+            let log = log.display();
+            ui.say(format_args!(
+                "Session {handle} goes on out of sight; what it says is in {log}"
+            ))?;
+            Ok(Some(log.to_string()))
+        }
+    }
+}
+
+/// Looks at it from a terminal, and answers as it ended, if it has.
+fn in_tmux(
+    order: &RunOrder,
+    session: &Session,
+    engine: &Engine,
+    ui: &mut Ui,
+) -> Result<Exit, Error> {
+    let started = engine.start_run_in_tmux(order, session, None)?;
+    if !ui.can_ask() {
+        let handle = session.handle.style(looks::handle());
+        ui.say(format_args!("Session {handle} goes on in tmux; `biv attach {handle}` shows it"))?;
+        ui.data(&json!({ "session": contract::Session::from(session), "log": null }))?;
+        return Ok(Exit::Done);
+    }
+    look(&started.attach)?;
+    match engine.run_ending(session)? {
+        Some(ending) => Ok(Exit::Code(ending.exit_code())),
+        None => {
+            ui.note(format_args!("it goes on; `biv attach {}` comes back to it", session.handle));
+            Ok(Exit::Done)
+        }
+    }
 }
 
 /// Runs it here and now, and says what came of it.
 pub fn carry_out(
     order: &RunOrder,
     session: &Session,
-    engine: Engine,
+    engine: &Engine,
     ui: &mut Ui,
 ) -> Result<Exit, Error> {
     let how_often = match order.saves {
@@ -109,7 +205,6 @@ pub fn carry_out(
         workspace: Some(engine.home.workspace.clone()),
         store: Some(engine.home.store.clone()),
     };
-    drop(engine);
     let report = supervise(order, session, &place)?;
     tell(&report, ui)?;
     Ok(Exit::Code(report.ending.exit_code()))

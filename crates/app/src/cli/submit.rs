@@ -7,7 +7,7 @@ use bivouac_engine::open::Need;
 use bivouac_engine::resume::headless;
 use bivouac_engine::supervise::RunOrder;
 
-use crate::cli::run::{How, carry_out};
+use crate::cli::run::{How, start};
 use crate::cli::{Error, open};
 use crate::report::Exit;
 use crate::ui::Ui;
@@ -36,5 +36,5 @@ pub fn run(args: &SubmitArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, Erro
     };
     let mut engine = open(wishes, Need::Write, ui)?;
     let session = engine.session_for_run(&order)?;
-    carry_out(&order, &session, engine, ui)
+    start(&order, &args.how, &session, &engine, ui)
 }

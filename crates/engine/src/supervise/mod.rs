@@ -1,10 +1,12 @@
 //! Running an agent, or any command, under supervision: on a terminal of its own, saved once in a while and
 //! at every end, with word of how it ended.
 //!
+//! - `apart`: a run that goes on by itself, in tmux or out of sight
 //! - `stage`: the program, its terminal and ours, and what is passed between them
 //! - `saver`: saving once in a while
 //! - `vigil`: the same for an agent that somebody started by hand
 
+mod apart;
 mod saver;
 mod stage;
 mod vigil;
@@ -24,6 +26,7 @@ use bivouac_core::run::{Ending, RunEnded, RunStarted};
 use bivouac_core::session::{Session, Status};
 use bivouac_core::text::Note;
 
+pub use apart::{Apart, look};
 pub use bivouac_capture::supervised::{LEADER, lead};
 use saver::Saver;
 use stage::Stage;
@@ -39,6 +42,8 @@ use crate::{Engine, Error, Result};
 #[derive(Clone, Debug, Default)]
 pub struct RunOrder {
     pub command: Vec<String>,
+    /// Where it runs; here if nothing is said.
+    pub folder: Option<PathBuf>,
     /// The session it belongs to; a new one if there is none.
     pub session: Option<String>,
     pub task: Option<Note>,

@@ -61,7 +61,8 @@ impl Stage {
         environment: &[(String, String)],
         workspace: &Path,
     ) -> Result<Self> {
-        let folder = std::env::current_dir().unwrap_or_else(|_| workspace.to_owned());
+        let folder = order.folder.clone().or_else(|| std::env::current_dir().ok());
+        let folder = folder.unwrap_or_else(|| workspace.to_owned());
         let is_seen = io::stdin().is_terminal() && io::stdout().is_terminal();
         let pty = match is_seen || order.log.is_some() {
             true => Some(Pty::open().map_err(|source| Error::NoTerminal { source })?),

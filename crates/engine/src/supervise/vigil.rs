@@ -1,8 +1,10 @@
 //! Beside an agent that somebody started by hand: saving once in a while, until the work is over.
 
+use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use bivouac_capture::agents;
 use bivouac_capture::signals::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, Signals};
 use bivouac_capture::supervised::fates;
 use bivouac_core::checkpoint::Trigger;
@@ -15,6 +17,7 @@ use super::LAST_SAVE;
 use super::saver::Saver;
 use crate::home::Wishes;
 use crate::open::Need;
+use crate::resume::agent_of;
 use crate::watch::{Watch, ask_status};
 use crate::{Engine, Error, Result};
 
@@ -71,6 +74,20 @@ pub fn keep_vigil(
     Ok(end)
 }
 
+/// Goes on with a session whose time has come, in its agent. It waits for nobody, so nobody need wait for it.
+fn take_up(engine: &mut Engine, session: &Session, on_news: &mut dyn FnMut(&str)) {
+    if !engine.take_up_due(session).unwrap_or(false) {
+        return;
+    }
+    let words = ["resume", &session.id.to_string(), "--detach", "--"].map(OsString::from);
+    let opening = agents::of(agent_of(session)).opening("Go on where you left off.");
+    let words = words.into_iter().chain(opening.into_iter().map(OsString::from));
+    match engine.start_own(words) {
+        Ok(()) => on_news(&format!("going on with session {}", session.handle)),
+        Err(error) => on_news(&crate::error::in_one_line(&error)),
+    }
+}
+
 struct Vigil {
     saver: Saver,
     interval: Duration,
@@ -96,7 +113,9 @@ impl Vigil {
             return Some(VigilEnd::WorkspaceGone);
         }
         self.tell_trouble(on_news);
-        let engine = Engine::prepare(&wishes, Need::Read, Box::new(Silent)).ok()?;
+        let mut engine = Engine::open(&wishes, Need::Write, Box::new(Silent)).ok()?;
+        engine.find_interrupted();
+        engine.take_notices().iter().for_each(|notice| on_news(notice));
         let is_over =
             |session: &Session| session.status.is_ended() || session.status == Status::Interrupted;
         if self.named.is_none()
@@ -104,9 +123,11 @@ impl Vigil {
             && !is_over(&session)
         {
             self.saver.take_session(session.id);
+            take_up(&mut engine, &session, on_news);
             return None;
         }
         let session = engine.session(Some(&self.saver.session?.to_string())).ok()?;
+        take_up(&mut engine, &session, on_news);
         is_over(&session).then(|| VigilEnd::WorkEnded(Box::new(session)))
     }
 

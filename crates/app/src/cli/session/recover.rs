@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::cli::checkpoint::show;
 use crate::cli::resume::{ResumeArgs, drift_lines, run_as};
+use crate::cli::run::carry_out;
 use crate::cli::{Error, complete};
 use crate::contract;
 use crate::report::Exit;
@@ -141,17 +142,16 @@ fn start_afresh(recovery: &Recovery, engine: &mut Engine, ui: &mut Ui) -> Result
     Err(start(&launch, &engine.home.workspace, session.id).into())
 }
 
-/// Starts what was supervised once more. As long as nobody supervises it here, its agent is started
-/// plainly.
+/// Starts what was supervised once more, under supervision.
 fn run_again(
     recovery: &Recovery,
-    _run: &KnownRun,
+    run: &KnownRun,
     engine: &mut Engine,
     ui: &mut Ui,
 ) -> Result<Exit, Error> {
-    let (session, launch) = engine.start_afresh(&recovery.session)?;
+    let (session, order) = engine.run_afresh(&recovery.session, run)?;
     ui.note(format_args!("starting afresh as {}", session.handle.style(looks::handle())));
-    Err(start(&launch, &engine.home.workspace, session.id).into())
+    carry_out(&order, &session, engine, ui)
 }
 
 /// What the checkpoint holds and does not hold, and what is no longer as it was then.
