@@ -72,6 +72,9 @@ struct Within {
     /// The tmux session we are in
     #[arg(long, value_name = "NAME", hide = true)]
     in_tmux: Option<String>,
+    /// Where the environment was left that it was started in
+    #[arg(long, value_name = "FILE", hide = true)]
+    around: Option<PathBuf>,
     /// What the agent is told to do
     #[arg(long, value_name = "TEXT", hide = true)]
     prompt: Option<Note>,
@@ -104,6 +107,7 @@ pub fn run(args: &RunArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, Error> 
         session: args.session.clone(),
         prompt: args.within.prompt.clone(),
         tmux: args.within.in_tmux.clone(),
+        around: args.within.around.clone(),
         log: args.within.log.clone(),
         ..args.how.order(args.command.clone())
     };

@@ -211,7 +211,19 @@ impl Lab {
         self.folder.path().canonicalize().unwrap()
     }
 
-    fn work(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
+        self.home.clone()
+    }
+
+    pub(crate) fn write(&self, path: &str, contents: &str) {
+        fs::write(self.work().join(path), contents).unwrap();
+    }
+
+    pub(crate) fn has_program(&self, name: &str) -> bool {
+        self.command(name, &["-V"], &self.root()).output().is_ok()
+    }
+
+    pub(crate) fn work(&self) -> PathBuf {
         self.root().join("project")
     }
 
@@ -324,6 +336,12 @@ impl Lab {
         Request(requests.rfind(|it| it["kind"] == "main").unwrap())
     }
 
+    /// What a program says, whether or not it succeeds.
+    pub(crate) fn try_run(&self, program: &str, words: &[&str]) -> String {
+        let output = self.command(program, words, &self.work()).output().unwrap();
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    }
+
     fn run(&self, program: &str, words: &[&str], folder: &Path) -> String {
         let output = self.command(program, words, folder).output().unwrap();
         let (out, err) =
@@ -347,6 +365,7 @@ impl Lab {
             .env("TERM", "xterm-256color")
             .env("LANG", "C.UTF-8")
             .env("SHELL", "/bin/bash")
+            .env("TMUX_TMPDIR", self.root())
             .env("USER", "tester");
         command.env("BIV_STORE_MIN_FREE", "0").env("BIV_HOOK_WAITS", "1");
         let url = self.model.borrow().url.clone();

@@ -149,12 +149,12 @@ fn without_tmux_everything_else_works() {
     assert_snapshot!(env.run("resume auth --tmux"), @"
     exit 1
     error: there is no tmux, 3.0 or newer, on the `PATH`
-    hint: install it; `biv resume` without `--tmux` does not need it
+    hint: install it; only `--tmux` and `biv attach` need it
     ");
     assert_snapshot!(env.run("attach auth"), @"
     exit 1
     error: there is no tmux, 3.0 or newer, on the `PATH`
-    hint: install it; `biv resume` without `--tmux` does not need it
+    hint: install it; only `--tmux` and `biv attach` need it
     ");
     env.write("a", "2");
     assert_snapshot!(env.run("checkpoint create"), @"Saved checkpoint cp-20260121-002 of task-00000001: 1 file, 1 changed");

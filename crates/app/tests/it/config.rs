@@ -40,6 +40,9 @@ fn every_setting_is_shown_with_its_source() {
     [memory]
     command = []                                 # default
 
+    [run]
+    grace_seconds = 5                            # default
+
     [store]
     auto_gc = false                              # BIV_STORE_AUTO_GC
     budget = "5GB"                               # [root]/home/.config/bivouac/config.toml

@@ -85,3 +85,24 @@ fn a_read_only_store_can_be_read() {
     );
     assert!(text.contains("exit 1"), "{text}");
 }
+
+#[test]
+fn a_command_outlives_a_full_store() {
+    let env = env();
+    env.write("a", "1");
+    let noise: Vec<u8> =
+        (0..1_000_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    fs::write(env.root().join("noise"), noise).unwrap();
+    let script = "cd project; export BIV_STORE=../small/store
+        $BIV checkpoint create > /dev/null
+        $BIV run --interval 1s -- sh -c 'cp ../noise big; sleep 2.5; exit 5' || echo exit $?
+        rm big; $BIV checkpoint create > /dev/null; $BIV verify
+        for it in $($BIV session list | grep -o 'task-[0-9a-z]*'); do $BIV session log $it; done";
+    let Some(text) = on_small_disk(&env, "2m", script) else {
+        return bivouac_testkit::left_out("this kernel does not let us mount a small disk");
+    };
+    assert!(text.contains("exit 5"), "{text}");
+    assert!(text.contains("failed: error: "), "{text}");
+    assert!(text.contains("checkpoint failed: "), "{text}");
+    assert!(text.contains("All is as it was written"), "{text}");
+}

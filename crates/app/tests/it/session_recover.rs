@@ -120,6 +120,8 @@ fn the_contents_can_be_looked_at_before() {
       Coverage   1 file, 1 B; nothing left out
       Git        main at no commit yet
                  0 staged, 0 unstaged, 1 untracked
+      Tools      claude 2.1.325
+      Variables  3 kept
 
     Files:
       644      1 B a
@@ -135,10 +137,11 @@ fn the_contents_can_be_looked_at_before() {
 fn a_fresh_start_is_told_the_same() {
     let env = timed_out();
     let text = env.run("session recover --action fresh");
-    assert!(text.contains("claude was told: [Train for 24 hours]\n"), "{text}");
+    // The very command that was supervised, and supervised again.
+    assert!(text.contains("claude was told: [-p Train for 24 hours]\n"), "{text}");
     let sessions = env.json("session list");
     let (old, new) = (&sessions[0], &sessions[1]);
-    assert_eq!((&old["status"], &new["status"]), (&json!("failed"), &json!("active")));
+    assert_eq!((&old["status"], &new["status"]), (&json!("failed"), &json!("completed")));
     assert_eq!(new["task_description"], "Train");
     let handle = |it: &Value| it["handle"].as_str().unwrap().to_owned();
     let log = |it: &Value| env.biv(&["session", "log", &handle(it)]).ok().stdout;

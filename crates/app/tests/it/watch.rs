@@ -135,3 +135,54 @@ fn every_checkpoint_is_whole() {
     check("we went back");
     stop(&env, child);
 }
+
+/// A kernel that lets us watch no more folders: everything is looked at instead, and that is said.
+#[test]
+fn where_nothing_can_be_watched_everything_is_looked_at() {
+    let check = |limit: &str, expected: &str| {
+        let env = env();
+        env.write("a/b/c/d", "1");
+        let script = format!(
+            "echo 0 > /proc/sys/user/{limit} && exec {} watch --interval 1s",
+            env!("CARGO_BIN_EXE_biv")
+        );
+        let mut command = env.command("unshare", &env.work());
+        command.args(["--user", "--map-root-user", "sh", "-c", &script]);
+        command.env("BIV_STORE_MIN_FREE", "0").stderr(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let is_up = || env.json("watch --status")["watcher"].is_object();
+        await_that("the watcher", || is_up() || child.try_wait().unwrap().is_some());
+        if !is_up() {
+            return bivouac_testkit::left_out("this kernel does not let us set a limit");
+        }
+        await_that("a first checkpoint", || n_checkpoints(&env) == 1);
+        env.write("a/b/c/d", "2");
+        await_that("a second checkpoint", || n_checkpoints(&env) == 2);
+        let status = env.json("watch --status");
+        let trouble = status["watcher"]["trouble"].as_str().unwrap_or_default();
+        assert!(trouble.contains(expected), "{status}");
+        env.biv(&["watch", "--stop"]).ok();
+        let said = env.finish(child).stderr;
+        assert!(said.contains("so everything is looked at, and more rarely"), "{said}");
+    };
+    check("max_inotify_watches", "fs.inotify.max_user_watches");
+    check("max_inotify_instances", "nothing can be watched here");
+}
+
+/// Whoever else is there: no state of the workspace is saved twice.
+#[test]
+fn a_watcher_a_supervisor_and_hooks_do_not_save_twice() {
+    let env = env();
+    let child = start(&env, &["--interval", "1s"]);
+    let binary = env!("CARGO_BIN_EXE_biv");
+    let script = format!(
+        "for n in 1 2 3 4 5 6; do echo $n > count; {binary} checkpoint create --trigger turn; sleep 0.7; done"
+    );
+    env.live(&["run", "--interval", "1s", "--", "sh", "-c", &script]).ok();
+    stop(&env, child);
+    let list = env.json("checkpoint list");
+    let trees: Vec<&str> =
+        list.as_array().unwrap().iter().map(|it| it["tree"].as_str().unwrap()).collect();
+    assert!(trees.len() >= 6, "{trees:?}");
+    assert!(trees.windows(2).all(|two| two[0] != two[1]), "{trees:?}");
+}

@@ -1,7 +1,10 @@
 //! A run that goes on by itself: in tmux, where people can look at it, or out of sight.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +19,20 @@ use super::{RunOrder, Saves};
 use crate::home::Home;
 use crate::terminal::InTmux;
 use crate::{Engine, Error, Result};
+
+/// What belongs to the terminal a program runs in, wherever it was started from.
+const OF_THE_TERMINAL: [&str; 10] = [
+    "BIV_SESSION",
+    "BIV_WITHIN",
+    "COLUMNS",
+    "LINES",
+    "PWD",
+    "SHLVL",
+    "TERM",
+    "TMUX",
+    "TMUX_PANE",
+    "_",
+];
 
 /// Where a run goes on.
 #[derive(Debug)]
@@ -50,7 +67,11 @@ impl Engine {
         session: &Session,
         from: Option<&Checkpoint>,
     ) -> Result<InTmux> {
-        let order = RunOrder { tmux: Some(session.handle.to_string()), ..order.clone() };
+        let order = RunOrder {
+            tmux: Some(session.handle.to_string()),
+            around: Some(self.leave_environment(session)?),
+            ..order.clone()
+        };
         let own = std::env::current_exe().map_err(Error::io("biv"))?;
         let home = self.home_of(session);
         let words = home.own_words(run_words(&order, session));
@@ -61,6 +82,18 @@ impl Engine {
         let command = words.map(text).collect::<Result<_>>()?;
         let launch = Launch { before: Vec::new(), command };
         self.start_in_tmux(session, from, &launch, &self.folder_of(&order))
+    }
+
+    /// tmux gives its own environment to what it starts, not ours; so ours is left where only we look.
+    fn leave_environment(&self, session: &Session) -> Result<PathBuf> {
+        let path = self.home.runs().join(format!("{}.env", session.id));
+        let is_ours = |name: &str| !OF_THE_TERMINAL.contains(&name);
+        let pairs = std::env::vars().filter(|(name, _)| is_ours(name));
+        let text: String = pairs.map(|(name, value)| format!("{name}={value}\0")).collect();
+        let mut options = File::options();
+        let file = options.write(true).create(true).truncate(true).mode(0o600).open(&path);
+        file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(Error::io(&path))?;
+        Ok(path)
     }
 
     fn folder_of(&self, order: &RunOrder) -> PathBuf {
@@ -80,6 +113,14 @@ impl Engine {
     }
 }
 
+/// Takes the environment that was left for a run. It is there for one alone.
+pub(super) fn take_environment(path: &Path) -> Result<Vec<(String, String)>> {
+    let text = fs::read_to_string(path).map_err(Error::io(path))?;
+    fs::remove_file(path).map_err(Error::io(path))?;
+    let pairs = text.split_terminator('\0').filter_map(|pair| pair.split_once('='));
+    Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+}
+
 /// Looks at a tmux session from this terminal, until it ends or someone leaves it.
 pub fn look(attach: &Launch) -> Result<()> {
     Ok(look_at(&attach.command, Path::new("."))?)
@@ -94,6 +135,7 @@ fn run_words(order: &RunOrder, session: &Session) -> Vec<OsString> {
     };
     option("--timeout", order.timeout.map(|it| seconds(it).into()));
     option("--in-tmux", order.tmux.clone().map(Into::into));
+    option("--around", order.around.clone().map(Into::into));
     option("--log", order.log.clone().map(Into::into));
     option("--prompt", order.prompt.as_ref().map(|it| it.as_str().into()));
     match order.saves {

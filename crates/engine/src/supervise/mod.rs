@@ -53,6 +53,8 @@ pub struct RunOrder {
     pub saves: Saves,
     /// The tmux session we are in.
     pub tmux: Option<String>,
+    /// Where the environment was left that it was started in.
+    pub around: Option<PathBuf>,
     /// Where to write what it says, when nobody is looking.
     pub log: Option<PathBuf>,
 }
@@ -203,7 +205,9 @@ fn environment(
     order: &RunOrder,
     wishes: &Wishes,
 ) -> Vec<(String, String)> {
-    let mut pairs = vec![("BIV_SESSION".to_owned(), session.id.to_string())];
+    let around = order.around.as_deref().and_then(|path| apart::take_environment(path).ok());
+    let mut pairs = around.unwrap_or_default();
+    pairs.push(("BIV_SESSION".to_owned(), session.id.to_string()));
     if wishes.store.is_some() {
         pairs.push(("BIV_STORE".to_owned(), home.store.to_string_lossy().into_owned()));
     }

@@ -24,7 +24,8 @@ const MANY: usize = 50_000;
 
 pub(crate) struct Known {
     root: PathBuf,
-    notifier: Notifier,
+    /// `None` where there is none to be had.
+    notifier: Option<Notifier>,
     name: [u8; 16],
     tick: u64,
     folders: HashMap<WatchId, Box<[u8]>>,
@@ -35,6 +36,8 @@ pub(crate) struct Known {
     unwatched: BTreeSet<Box<[u8]>>,
     /// What is ours below the root, and nobody's concern.
     own: Paths,
+    /// When something last changed, as far as it was told by then.
+    last_change: Option<Instant>,
     /// Changes up to here are no longer known, since a cache holds them.
     forgotten_until: u64,
     last_full: Option<Instant>,
@@ -57,14 +60,16 @@ pub(crate) enum Told {
 }
 
 impl Known {
-    pub(crate) fn new(root: &Path, own: Paths) -> io::Result<Self> {
-        let trouble = match notify::tells_all(root) {
-            Ok(true) => None,
-            _ => Some("this file system does not tell of all that changes".to_owned()),
+    pub(crate) fn new(root: &Path, own: Paths) -> Self {
+        let notifier = Notifier::new();
+        let trouble = match (&notifier, notify::tells_all(root)) {
+            (Err(error), _) => Some(format!("nothing can be watched here: {error}")),
+            (Ok(_), Ok(true)) => None,
+            (Ok(_), _) => Some("this file system does not tell of all that changes".to_owned()),
         };
-        Ok(Self {
+        Self {
             root: root.to_owned(),
-            notifier: Notifier::new()?,
+            notifier: notifier.ok(),
             name: *uuid::Uuid::now_v7().as_bytes(),
             tick: 1,
             folders: HashMap::new(),
@@ -72,18 +77,23 @@ impl Known {
             trees: HashMap::new(),
             unwatched: BTreeSet::new(),
             own,
+            last_change: None,
             forgotten_until: 0,
             last_full: None,
             trouble,
-        })
+        }
     }
 
-    pub(crate) fn notifier(&self) -> &Notifier {
-        &self.notifier
+    pub(crate) fn notifier(&self) -> Option<&Notifier> {
+        self.notifier.as_ref()
     }
 
     pub(crate) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
+    }
+
+    pub(crate) fn last_change(&self) -> Option<Instant> {
+        self.last_change
     }
 
     pub(crate) fn n_folders(&self) -> usize {
@@ -97,23 +107,27 @@ impl Known {
         }
     }
 
-    /// Takes in what happened until now. Was it anything?
-    pub(crate) fn take_in(&mut self) -> bool {
-        let notices = match self.notifier.drain() {
-            Ok(notices) => notices,
-            Err(error) => {
+    /// Takes in what happened until now.
+    pub(crate) fn take_in(&mut self) {
+        let before = Instant::now();
+        let notices = match self.notifier.as_ref().map(Notifier::drain) {
+            None => return,
+            Some(Ok(notices)) => notices,
+            Some(Err(error)) => {
                 self.trouble = Some(format!("watching failed: {error}"));
-                return true;
+                return;
             }
         };
         let mut is_news = false;
         for notice in notices {
             is_news |= self.note(&notice);
         }
+        if is_news {
+            self.last_change = Some(before);
+        }
         if self.changed.len() + self.trees.len() > MANY {
             self.begin_anew();
         }
-        is_news
     }
 
     fn note(&mut self, notice: &Notice) -> bool {
@@ -126,7 +140,7 @@ impl Known {
                 if let Some(folder) = self.folders.remove(watch) {
                     self.changed.insert(folder, self.tick);
                 }
-                self.notifier.forget(*watch);
+                self.stop_watching(*watch);
                 return true;
             }
             Notice::Changed { watch, name }
@@ -165,8 +179,13 @@ impl Known {
 
     fn forget(&mut self, is_gone: impl Fn(&Box<[u8]>) -> bool) {
         let gone = self.folders.extract_if(|_, folder| is_gone(folder));
-        for (watch, _) in gone {
-            self.notifier.forget(watch);
+        let gone: Vec<WatchId> = gone.map(|(watch, _)| watch).collect();
+        gone.into_iter().for_each(|watch| self.stop_watching(watch));
+    }
+
+    fn stop_watching(&self, watch: WatchId) {
+        if let Some(notifier) = &self.notifier {
+            notifier.forget(watch);
         }
     }
 
@@ -224,7 +243,10 @@ impl Known {
 
     /// Puts a folder under watch. `false` when it was already.
     fn watch(&mut self, folder: &[u8]) -> bool {
-        let watch = match self.notifier.watch(&self.root.join(OsStr::from_bytes(folder))) {
+        let Some(notifier) = self.notifier.as_ref().filter(|_| self.trouble.is_none()) else {
+            return false;
+        };
+        let watch = match notifier.watch(&self.root.join(OsStr::from_bytes(folder))) {
             Ok(watch) => watch,
             // It went, or is no folder any more: its own folder was told.
             Err(error) if is_gone(&error) => return false,

@@ -133,7 +133,7 @@ impl Watch {
         };
         let socket = home.watch_socket();
         let own = home.own_state().iter().map(|path: &RelPath| path.as_bytes().into()).collect();
-        let known = Known::new(&home.workspace, own).map_err(Error::io(&home.workspace))?;
+        let known = Known::new(&home.workspace, own);
         let listener = wire::listen(&socket).map_err(Error::io(&socket))?;
         let (waker, sleeper) = UnixStream::pair().map_err(Error::io(&socket))?;
         let shared = Arc::new(Mutex::new(Shared::default()));
@@ -218,9 +218,7 @@ impl Server {
                 return;
             }
             if has_news {
-                if self.known.take_in() {
-                    held(&self.shared).last_change = Some(Instant::now());
-                }
+                self.known.take_in();
                 rest_until = Instant::now() + PACE;
             }
             while let Ok((stream, _)) = self.listener.accept() {
@@ -233,12 +231,12 @@ impl Server {
 
     /// Waits until there is something to do. While the file system rests, only questions count.
     fn wait(&self, rest: Duration) -> io::Result<(bool, bool)> {
-        let watching = if rest.is_zero() { PollFlags::IN } else { PollFlags::empty() };
-        let mut waits = [
+        let mut waits = vec![
             PollFd::new(&self.sleeper, PollFlags::IN),
             PollFd::new(&self.listener, PollFlags::IN),
-            PollFd::new(self.known.notifier(), watching),
         ];
+        let notifier = self.known.notifier().filter(|_| rest.is_zero());
+        waits.extend(notifier.map(|notifier| PollFd::new(notifier, PollFlags::IN)));
         let timeout = (!rest.is_zero()).then(|| Timespec {
             tv_sec: rest.as_secs() as i64,
             tv_nsec: i64::from(rest.subsec_nanos()),
@@ -248,13 +246,14 @@ impl Server {
             Err(error) => return Err(error.into()),
         }
         let is_over = !waits[0].revents().is_empty();
-        Ok((is_over, waits[2].revents().contains(PollFlags::IN)))
+        Ok((is_over, waits.get(2).is_some_and(|it| it.revents().contains(PollFlags::IN))))
     }
 
     fn publish(&self) {
         let mut shared = held(&self.shared);
         shared.status.n_folders = self.known.n_folders();
         shared.status.trouble = self.known.trouble().map(str::to_owned);
+        shared.last_change = self.known.last_change();
     }
 
     fn answer(&mut self, stream: &UnixStream) -> io::Result<()> {
@@ -262,8 +261,9 @@ impl Server {
         let (ask, mut lists) = wire::receive::<Ask>(stream)?;
         match ask {
             Ask::Since { token } => {
-                let asked = Instant::now();
                 let answer = self.known.since(token);
+                // What is in the answer was taken in before this moment.
+                let asked = Instant::now();
                 if let Answer::Everything { token: Some(token) } | Answer::Only { token, .. } =
                     &answer
                 {
