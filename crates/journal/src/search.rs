@@ -76,6 +76,9 @@ impl Journal {
                 index(&transaction, &stored, &event, &redactor)?;
             }
         }
+        // Where nothing was said yet, this row keeps the question from being asked again. No word finds it.
+        let sql = "INSERT INTO search (rowid, words, session_id, kind) VALUES (0, '', '', '')";
+        transaction.execute(sql, [])?;
         transaction.commit()?;
         Ok(())
     }

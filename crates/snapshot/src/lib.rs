@@ -21,6 +21,7 @@ mod node;
 pub mod objects;
 pub mod pack;
 pub mod path_set;
+mod pieces;
 pub mod plan;
 pub mod rules;
 pub mod scope;

@@ -12,17 +12,19 @@
 //! changes a watcher cannot see, or that the scan itself could not vouch for.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use bivouac_core::checkpoint::{Coverage, Gap};
 use bivouac_core::id::{CheckpointId, ObjectId};
+use rayon::prelude::*;
 use rustix::fs::{CWD, RenameFlags};
 
 use crate::beneath::{Kind, Stat};
-use crate::bytes::{Reader, put_signed, put_varint};
-use crate::node::{FileNode, Folder, LinkNode, LinkTarget, Node, with_name};
+use crate::bytes::{Reader, put_varint};
+use crate::node::{Folder, with_name};
+use crate::pieces::Pieces;
 use crate::scope::Inside;
 use crate::tree::{Content, gap_code, gap_from_code};
 use crate::{Error, Result};
@@ -31,7 +33,7 @@ use crate::{Error, Result};
 pub type Fingerprint = [u8; 8];
 
 const MAGIC: &[u8; 8] = b"BIVSTAT2";
-const CHECKSUM_LEN: usize = 32;
+pub(crate) const CHECKSUM_LEN: usize = 32;
 /// The checksum of the records stands after the magic, then the base and its own checksum: a new
 /// checkpoint of an unchanged tree only replaces those two.
 const BASE_AT: usize = MAGIC.len() + CHECKSUM_LEN;
@@ -62,8 +64,7 @@ pub struct Token {
 impl StatCache {
     /// `None` when there is no usable cache: absent, damaged, or of another version.
     pub fn load(path: &Path) -> Option<Self> {
-        let mut bytes = Vec::new();
-        File::open(path).ok()?.read_to_end(&mut bytes).ok()?;
+        let bytes = read_whole(path).ok()?;
         let mut reader = Reader::new(&bytes);
         if reader.array::<8>()? != *MAGIC {
             return None;
@@ -100,14 +101,12 @@ impl StatCache {
 
     /// Writes the cache anew. It is not made durable: one that did not survive costs one full scan.
     pub(crate) fn save(path: &Path, base: Base, root: &Folder<'_>) -> Result<()> {
-        let mut bytes = vec![0; BODY_AT];
-        write_folder(&mut bytes, root);
-        let checksum = hash(&bytes[BODY_AT..]);
-        bytes[..MAGIC.len()].copy_from_slice(MAGIC);
-        bytes[MAGIC.len()..BASE_AT].copy_from_slice(&checksum);
-        bytes[BASE_AT..BODY_AT].copy_from_slice(&base.line(&checksum));
+        let mut body = Pieces::default();
+        body.write_folder(root);
+        let checksum = body.hash();
+        let head = [MAGIC.as_slice(), &checksum, &base.line(&checksum)].concat();
         let spare = path.with_extension("stat.spare");
-        replace(path, &spare, &bytes).map_err(|error| {
+        replace(path, &spare, &head, &body).map_err(|error| {
             let _gone_or_harmless = std::fs::remove_file(&spare);
             Error::write(path)(error)
         })
@@ -132,15 +131,33 @@ impl StatCache {
 /// Puts bytes in a file's place in one step. What stood there becomes the spare and is written over the
 /// next time. A new file each time would take two thirds of a save: all its pages are new, too, and some
 /// file systems flush what is renamed over an old file.
-fn replace(path: &Path, spare: &Path, bytes: &[u8]) -> io::Result<()> {
+fn replace(path: &Path, spare: &Path, head: &[u8], body: &Pieces<'_>) -> io::Result<()> {
+    const BUFFER: usize = 256 << 10;
     let mut options = File::options();
     let file = options.write(true).create(true).truncate(false).mode(0o600).open(spare)?;
-    file.write_all_at(bytes, 0)?;
-    file.set_len(bytes.len() as u64)?;
+    let mut writer = BufWriter::with_capacity(BUFFER, &file);
+    writer.write_all(head)?;
+    body.each().try_for_each(|bytes| writer.write_all(bytes))?;
+    writer.flush()?;
+    drop(writer);
+    file.set_len((head.len() + body.len()) as u64)?;
     match rustix::fs::renameat_with(CWD, spare, CWD, path, RenameFlags::EXCHANGE) {
         Ok(()) => Ok(()),
         Err(_no_file_yet_or_unsupported) => std::fs::rename(spare, path),
     }
+}
+
+/// Reads a file on all cores: most of the time goes into memory that is new to us.
+fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
+    const PART: usize = 1 << 20;
+    let file = File::open(path)?;
+    let mut bytes = vec![0; usize::try_from(file.metadata()?.len()).unwrap_or(0)];
+    let read = |(part, bytes): (usize, &mut [u8])| file.read_exact_at(bytes, (part * PART) as u64);
+    match bytes.len() > PART {
+        true => bytes.par_chunks_mut(PART).enumerate().try_for_each(read)?,
+        false => file.read_exact_at(&mut bytes, 0)?,
+    }
+    Ok(bytes)
 }
 
 fn hash(body: &[u8]) -> [u8; CHECKSUM_LEN] {
@@ -171,7 +188,7 @@ impl Base {
 /// A folder as the last scan left it.
 #[derive(Clone, Copy)]
 pub(crate) struct CachedFolder<'c> {
-    record: &'c [u8],
+    pub(crate) record: &'c [u8],
     pub(crate) about: FolderFacts,
     /// It or something below has to be looked at whatever a watcher says.
     pub(crate) is_restless: bool,
@@ -222,7 +239,7 @@ impl Totals {
 
 impl Totals {
     /// Most folders have no gaps, so only reasons that occur are written.
-    fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         put_varint(out, self.n_files);
         put_varint(out, self.size_bytes);
         let gaps = self.n_gaps.iter().zip(1u8..).filter(|(count, _)| **count > 0);
@@ -272,21 +289,21 @@ impl<'c> CachedNode<'c> {
     }
 }
 
-const TRUSTED: u8 = 1;
-const TOUCHY: u8 = 2;
-const IGNORE_FILE: u8 = 4;
-const REPOSITORY: u8 = 8;
-const RESTLESS: u8 = 16;
+pub(crate) const TRUSTED: u8 = 1;
+pub(crate) const TOUCHY: u8 = 2;
+pub(crate) const IGNORE_FILE: u8 = 4;
+pub(crate) const REPOSITORY: u8 = 8;
+pub(crate) const RESTLESS: u8 = 16;
 /// The two highest bits of a folder's flags say how its inside is judged.
-const INSIDE_SHIFT: u8 = 6;
-const CHUNKED: u8 = 2;
+pub(crate) const INSIDE_SHIFT: u8 = 6;
+pub(crate) const CHUNKED: u8 = 2;
 /// The file has more names than this one.
-const SHARED: u8 = 4;
+pub(crate) const SHARED: u8 = 4;
 
-const FILE: u8 = 0;
-const LINK: u8 = 1;
-const FOLDER: u8 = 2;
-const GAP: u8 = 3;
+pub(crate) const FILE: u8 = 0;
+pub(crate) const LINK: u8 = 1;
+pub(crate) const FOLDER: u8 = 2;
+pub(crate) const GAP: u8 = 3;
 
 impl<'c> CachedFolder<'c> {
     fn read(reader: &mut Reader<'c>) -> Option<Self> {
@@ -389,80 +406,4 @@ fn read_stat(reader: &mut Reader<'_>, kind: Kind) -> Option<Stat> {
     let mtime_ns = ctime_ns.wrapping_sub(reader.signed()?);
     let inode = reader.varint()?;
     Some(Stat { kind, mode, size, mtime_ns, ctime_ns, inode, n_links: 1, device: 0 })
-}
-
-fn write_stat(out: &mut Vec<u8>, stat: &Stat) {
-    out.extend_from_slice(&stat.mode.to_le_bytes());
-    put_varint(out, stat.size);
-    out.extend_from_slice(&stat.ctime_ns.to_le_bytes());
-    put_signed(out, stat.ctime_ns.wrapping_sub(stat.mtime_ns));
-    put_varint(out, stat.inode);
-}
-
-/// Those of the flags that are set.
-fn flags<const N: usize>(flags: [(bool, u8); N]) -> u8 {
-    flags.into_iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag)
-}
-
-fn write_folder(out: &mut Vec<u8>, folder: &Folder<'_>) {
-    let changed = match folder {
-        Folder::Same(cached) => return out.extend_from_slice(cached.record),
-        Folder::Changed(changed) => changed,
-    };
-    let start = out.len();
-    out.extend_from_slice(&[0; 4]);
-    let about = &changed.about;
-    let flags = flags([
-        (about.is_trusted, TRUSTED),
-        (about.is_touchy, TOUCHY),
-        (about.has_ignore_file, IGNORE_FILE),
-        (about.index.is_some(), REPOSITORY),
-        (changed.is_restless, RESTLESS),
-    ]);
-    out.push(flags | about.inside.code() << INSIDE_SHIFT);
-    write_stat(out, &about.stat);
-    out.extend_from_slice(&about.rules);
-    out.extend_from_slice(about.index.as_ref().map_or(&[], |index| index.as_slice()));
-    let tree = changed.tree.expect("a folder is only cached once its tree was made");
-    out.extend_from_slice(tree.as_bytes());
-    changed.totals.write(out);
-    put_varint(out, changed.children.len() as u64);
-    for (name, node) in &changed.children {
-        // No file system we know has names longer than this.
-        out.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
-        out.extend_from_slice(name);
-        write_node(out, node);
-    }
-    let length = (out.len() - start) as u32;
-    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
-}
-
-fn write_node(out: &mut Vec<u8>, node: &Node<'_>) {
-    match node {
-        Node::File(FileNode { stat, is_trusted, content }) => {
-            let content = content.expect("a file is only cached once it was read");
-            let is_chunked = matches!(content, Content::Chunked(_));
-            let is_shared = stat.n_links > 1;
-            let flags = flags([(*is_trusted, TRUSTED), (is_chunked, CHUNKED), (is_shared, SHARED)]);
-            out.extend_from_slice(&[FILE, flags]);
-            write_stat(out, stat);
-            out.extend_from_slice(content.id().as_bytes());
-        }
-        Node::Link(LinkNode { stat, is_trusted, target }) => {
-            out.extend_from_slice(&[LINK, flags([(*is_trusted, TRUSTED)])]);
-            write_stat(out, stat);
-            let target = match target {
-                LinkTarget::Known(id) => *id,
-                LinkTarget::Read(path) => ObjectId::of(path),
-            };
-            out.extend_from_slice(target.as_bytes());
-        }
-        Node::Folder(folder) => {
-            out.push(FOLDER);
-            write_folder(out, folder);
-        }
-        Node::Gap { why, is_folder } => {
-            out.extend_from_slice(&[GAP, gap_code(*why), u8::from(*is_folder)]);
-        }
-    }
 }
