@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,8 @@ impl Pty {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&master)?;
         unlockpt(&master)?;
+        // A program that does not listen must not keep us from hearing what it says.
+        rustix::fs::fcntl_setfl(&master, OFlags::RDWR | OFlags::NONBLOCK)?;
         let name = ptsname(&master, Vec::new())?;
         let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
         let pty = Self { master, path };
@@ -41,25 +43,24 @@ impl Pty {
         let _stays_as_it_is = tcsetwinsize(&self.master, size);
     }
 
-    /// What the program showed. Nothing once it has gone and everything was read.
-    pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    /// What the program showed; `None` if nothing more just now. None at all once the last program has
+    /// closed its end.
+    pub fn read(&self, buffer: &mut [u8]) -> Option<usize> {
         match rustix::io::read(&self.master, buffer) {
-            // The last program has closed its end.
-            Err(rustix::io::Errno::IO) => Ok(0),
-            read => Ok(read?),
+            Ok(n) => Some(n),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => None,
+            Err(_) => Some(0),
         }
     }
 
-    /// Types.
-    pub fn write(&self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            match rustix::io::write(&self.master, bytes) {
-                Ok(n) => bytes = &bytes[n..],
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
+    /// Types as much as the program's end takes now. Answers how much that was.
+    pub fn write(&self, bytes: &[u8]) -> usize {
+        match rustix::io::write(&self.master, bytes) {
+            Ok(n) => n,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => 0,
+            // Nobody is there any more to read it.
+            Err(_) => bytes.len(),
         }
-        Ok(())
     }
 }
 
@@ -76,7 +77,10 @@ pub(crate) fn take_over(path: &Path) -> io::Result<()> {
     let terminal: File = rustix::fs::open(path, OFlags::RDWR, Mode::empty())?.into();
     rustix::stdio::dup2_stdin(&terminal)?;
     rustix::stdio::dup2_stdout(&terminal)?;
-    rustix::stdio::dup2_stderr(&terminal)?;
+    // What was sent elsewhere stays there.
+    if io::stderr().is_terminal() || io::stderr().as_fd().try_clone_to_owned().is_err() {
+        rustix::stdio::dup2_stderr(&terminal)?;
+    }
     Ok(())
 }
 

@@ -1,14 +1,15 @@
 //! A program that runs under supervision: started, told to end, and seen to end.
 
 use std::fs;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bivouac_core::agent::ProcessId;
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, wait, waitpid,
+    Pid, Signal, WaitOptions, getpid, kill_current_process_group, kill_process, kill_process_group,
+    wait, waitpid,
 };
 
 use crate::process::{Group, start_child};
@@ -46,8 +47,10 @@ impl Supervised {
         pty: Option<Pty>,
     ) -> Result<Self> {
         let Some(pty) = pty else {
-            // Where our input is a terminal, its signals reach our whole group by themselves.
-            let group = if io::stdin().is_terminal() { Group::Ours } else { Group::Own };
+            // Where a terminal controls us, it must be able to control the program, and its signals reach
+            // our whole group by themselves.
+            let has_terminal = fs::File::open("/dev/tty").is_ok();
+            let group = if has_terminal { Group::Ours } else { Group::Own };
             let started = pid(start_child(command, folder, environment, group)?)?;
             return Ok(Self { pty: None, started, program: started, group });
         };
@@ -122,8 +125,23 @@ pub fn look_at(command: &[String], folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Stops ourselves, as a shell expects of a job that is suspended. Goes on when we are continued.
-pub fn suspend() {
+/// What became of one process of ours, if anything. Others are left to those who ask for them.
+pub fn fate_of(process: u32) -> Option<Fate> {
+    let status = waitpid(Some(pid(process).ok()?), WaitOptions::NOHANG).ok()??.1;
+    Some(match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Fate::Exited(code),
+        (None, signal) => Fate::Signalled(signal.unwrap_or(0)),
+    })
+}
+
+/// Suspends our whole job, as a shell expects. Goes on when it is continued; at once, where no shell would
+/// ever do that.
+pub fn suspend_job() {
+    let _stopped_for_a_while = kill_current_process_group(Signal::TSTP);
+}
+
+/// Stops this process alone, for whoever waits for it to see.
+fn stop() {
     let _stopped_for_a_while = kill_process(getpid(), Signal::STOP);
 }
 
@@ -155,7 +173,7 @@ pub fn lead(terminal: &Path, command: &[String]) -> Result<u8> {
             // It wanted the terminal before it was in front.
             Some(Signal::TTIN | Signal::TTOU) => to_front(),
             _ => {
-                suspend();
+                stop();
                 let _gone = kill_process_group(program, Signal::CONT);
             }
         }

@@ -30,8 +30,8 @@ pub struct OpenRun {
 
 impl OpenRun {
     /// How it ended, where it did.
-    pub fn ending(&self) -> Option<Ending> {
-        if self.is_supervised || self.child == Life::Runs {
+    pub fn ending(&self, now: Timestamp) -> Option<Ending> {
+        if self.is_supervised || self.child == Life::Runs || self.may_live_elsewhere(now) {
             return None;
         }
         match self.timeout.zip(self.last_sign) {
@@ -40,6 +40,15 @@ impl OpenRun {
             }
             _ => Some(Ending::Lost),
         }
+    }
+}
+
+impl OpenRun {
+    /// Locks are not shared by every disk, but the time of a file is.
+    fn may_live_elsewhere(&self, now: Timestamp) -> bool {
+        const SIGNS_COME: Duration = Duration::from_secs(60);
+        let is_recent = |last: Timestamp| last > now || now.since(last) < SIGNS_COME;
+        self.child == Life::Unknown && self.last_sign.is_some_and(is_recent)
     }
 }
 
@@ -88,12 +97,16 @@ mod tests {
                 timeout: Some(Duration::from_secs(3_600)),
                 last_sign: last.parse().ok(),
             };
-            assert_eq!(run.ending(), expected, "{run:?}");
+            let now = "2026-01-21T18:00:00Z".parse().unwrap();
+            assert_eq!(run.ending(now), expected, "{run:?}");
         };
         let timed_out = Some(Ending::TimedOut { after_seconds: 3_600 });
         check(true, Life::Gone, "2026-01-21T16:00:00Z", None);
         check(false, Life::Runs, "2026-01-21T16:00:00Z", None);
         check(false, Life::Gone, "2026-01-21T14:59:59Z", Some(Ending::Lost));
+        // Another machine's, whose lock we may not see.
+        check(false, Life::Unknown, "2026-01-21T17:59:30Z", None);
+        check(false, Life::Unknown, "2026-01-21T14:59:59Z", Some(Ending::Lost));
         check(false, Life::Gone, "2026-01-21T15:00:00Z", timed_out);
         check(false, Life::Unknown, "2026-01-21T15:00:00Z", timed_out);
         check(false, Life::Unknown, "never", Some(Ending::Lost));

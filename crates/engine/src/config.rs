@@ -275,8 +275,8 @@ impl Layers {
             },
             grace: Duration::from_secs(self.number(
                 "run.grace_seconds",
-                0,
-                "a number of seconds",
+                1,
+                "a number of seconds above 0",
             )?),
             max_file_size: self.size("checkpoint.max_file_size")?,
             include: self.strings("workspace.include")?,

@@ -74,7 +74,7 @@ impl Engine {
 
     fn stopped_run(&self, run: &KnownRun) -> Result<Option<Stopped>> {
         let last_event = self.journal.session_sequence(run.session_id)?;
-        let Some(ending) = self.life_of_run(run)?.ending() else {
+        let Some(ending) = self.life_of_run(run)?.ending(self.clock.now()) else {
             return Ok(None);
         };
         let session = self.journal.session(run.session_id)?;

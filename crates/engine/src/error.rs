@@ -95,6 +95,8 @@ pub enum Error {
     NotInTmux { handle: SessionHandle },
     #[error("session {handle} is {status}, and no longer in tmux")]
     Ended { handle: SessionHandle, status: Status },
+    #[error("session {handle} goes on out of sight, not in tmux")]
+    OutOfSight { handle: SessionHandle, log: PathBuf },
     #[error("session {handle} is already in tmux")]
     InTmux { handle: SessionHandle },
     #[error("could not change `{}`: {source}", path.display())]
@@ -137,6 +139,8 @@ pub enum Error {
     Memory(#[source] bivouac_capture::Error),
     #[error(transparent)]
     TooSmall(#[from] bivouac_core::briefing::TooSmall),
+    #[error("`{program}` is {what}, so it cannot be run")]
+    NotAProgram { program: String, what: &'static str },
     #[error("there is no program `{program}`")]
     NoProgram { program: String },
     #[error("session {handle} is already supervised by {owner}")]
@@ -286,8 +290,12 @@ impl Error {
             Self::NotInTmux { handle } | Self::Ended { handle, .. } => {
                 return Some(format!("`biv resume {handle} --tmux` goes on with it there"));
             }
+            Self::OutOfSight { log, .. } => {
+                return Some(format!("what it says is in `{}`", log.display()));
+            }
             Self::InTmux { handle } => return Some(format!("`biv attach {handle}` shows it")),
             Self::NoProgram { .. } => "check its name, and that it is installed and on the `PATH`",
+            Self::NotAProgram { .. } => "name a program, or make it one with `chmod +x`",
             Self::AlreadySupervised { .. } => "`biv attach` it, or leave `--session` out",
             Self::NoTerminal { .. } => {
                 "without a terminal it runs with plain input and output: `biv run … < /dev/null`"

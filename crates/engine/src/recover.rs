@@ -92,10 +92,16 @@ impl Engine {
 
     /// Refuses while something of the session still runs.
     pub fn check_stopped(&self, session: &Session) -> Result<()> {
-        let handle = session.handle.clone();
         if let Some((agent, pid)) = self.twin(session)? {
+            let handle = session.handle.clone();
             return Err(Error::StillRuns { what: agent.title(), handle, pid });
         }
+        self.check_unsupervised(session)
+    }
+
+    /// Refuses while a command of the session runs under supervision, or without the supervisor it had.
+    pub(crate) fn check_unsupervised(&self, session: &Session) -> Result<()> {
+        let handle = session.handle.clone();
         let Some(run) = self.journal.run(session.id)?.filter(|run| run.ending.is_none()) else {
             return Ok(());
         };

@@ -174,8 +174,9 @@ impl Engine {
         Ok(live)
     }
 
-    /// Refuses while the session's agent runs.
+    /// Refuses while the session's agent runs, or a command of it under supervision.
     pub fn check_alone(&self, session: &Session) -> Result<()> {
+        self.check_unsupervised(session)?;
         match self.twin(session)? {
             Some((agent, pid)) => {
                 Err(Error::Twin { agent: agent.title(), handle: session.handle.clone(), pid })

@@ -55,8 +55,13 @@ impl SaveRequest {
 #[derive(Debug)]
 pub enum Saved {
     Taken(Box<SaveReport>),
-    /// No checkpoint was needed, or there was no room for one.
+    /// No checkpoint was needed.
     Skipped {
+        session: Box<Session>,
+        why: String,
+    },
+    /// One was due, and there was no room for it.
+    Refused {
         session: Box<Session>,
         why: String,
     },
@@ -140,7 +145,7 @@ impl Engine {
             Verdict::Save => {}
         }
         if let Some(why) = self.make_room(&session, request.trigger)? {
-            return Ok(Prepared::Skip(Saved::Skipped { session: Box::new(session), why }));
+            return Ok(Prepared::Skip(Saved::Refused { session: Box::new(session), why }));
         }
         Ok(Prepared::Save(Box::new(session), workspace_lock))
     }
@@ -234,7 +239,7 @@ impl Engine {
         };
         // A scan with forced paths is not what the next one expects.
         if draft.forced.is_empty() {
-            self.remember(&taken, &scene, draft.id);
+            self.remember(&taken, &scene, (session.id, draft.id));
         }
         let checkpoint = recorded.checkpoint;
         Ok(Saved::Taken(Box::new(SaveReport {
@@ -246,8 +251,13 @@ impl Engine {
     }
 
     /// Losing the cache costs one full scan, so failing to write it is no failure.
-    fn remember(&self, taken: &Taken<'_>, scene: &Scene, checkpoint: CheckpointId) {
-        let token = scene.news.settle(&self.home, taken);
+    fn remember(
+        &self,
+        taken: &Taken<'_>,
+        scene: &Scene,
+        (session, checkpoint): (SessionId, CheckpointId),
+    ) {
+        let token = scene.news.settle(&self.home, session, taken);
         let _disposable = taken.remember(&self.home.stat_cache(), checkpoint, token);
     }
 
@@ -288,7 +298,7 @@ impl Engine {
             (autosave::after_scan(draft.request.trigger, change), parent, is_wanted)
         {
             if taken.tree == parent.tree && draft.forced.is_empty() {
-                self.remember(&taken, scene, parent.id);
+                self.remember(&taken, scene, (session.id, parent.id));
             }
             return Ok(Stored::Unchanged(unchanged(why, &parent.handle)));
         }

@@ -74,6 +74,15 @@ impl Engine {
         self.session(Some(&session.id.to_string()))
     }
 
+    /// Work that goes on is active, whatever it was.
+    pub fn reopen(&mut self, session: &Session) -> Result<()> {
+        let session = self.session(Some(&session.id.to_string()))?;
+        if session.status != Status::Active {
+            self.change_status(&session, Status::Active, None)?;
+        }
+        Ok(())
+    }
+
     pub fn session_log(&self, session: &Session) -> Result<Vec<LogLine>> {
         Ok(self.journal.logs(session.id)?)
     }

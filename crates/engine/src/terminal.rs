@@ -7,12 +7,10 @@ use bivouac_capture::agents::restore::Launch;
 use bivouac_capture::process;
 use bivouac_capture::tmux::{Start, Tmux};
 use bivouac_core::checkpoint::Checkpoint;
-use bivouac_core::id::SessionId;
 use bivouac_core::session::Session;
 use bivouac_core::terminal::Terminal;
 use bivouac_journal::query::CheckpointFilter;
 
-use crate::home::Home;
 use crate::{Engine, Error, Result};
 
 /// An agent that was started in tmux.
@@ -58,8 +56,10 @@ impl Engine {
             return Ok((tmux, name));
         }
         let handle = session.handle.clone();
+        let log = self.home.run_log(session.id);
         Err(match session.status.is_ended() {
             true => Error::Ended { handle, status: session.status },
+            false if log.exists() => Error::OutOfSight { handle, log },
             false => Error::NotInTmux { handle },
         })
     }
@@ -99,16 +99,16 @@ impl Engine {
                 Vec::new()
             }
         };
-        tmux.at_detach(&name, &self.save_at_detach(session.id, folder)?)?;
+        tmux.at_detach(&name, &self.save_at_detach(session)?)?;
         let attach = tmux.attach(&name);
         Ok(InTmux { name, notes, attach })
     }
 
     /// The command that saves a session when someone detaches from its terminal.
-    pub fn save_at_detach(&self, session: SessionId, workspace: &Path) -> Result<Vec<OsString>> {
+    fn save_at_detach(&self, session: &Session) -> Result<Vec<OsString>> {
         let own = std::env::current_exe().map_err(Error::io("biv"))?;
-        let place = Home { workspace: workspace.to_owned(), ..self.home.clone() };
-        let save = ["checkpoint", "create", &session.to_string(), "--trigger", "detach"];
+        let save = ["checkpoint", "create", &session.id.to_string(), "--trigger", "detach"];
+        let place = self.home_of(session);
         let words = place.own_words(save.map(OsString::from));
         Ok([own.into()].into_iter().chain(words).collect())
     }
@@ -140,6 +140,7 @@ pub fn become_tmux(attach: &Launch) -> Error {
     }
 }
 
-fn check_tmux() -> Result<()> {
+/// Is there a tmux that can do all this?
+pub fn check_tmux() -> Result<()> {
     if Tmux::is_installed() { Ok(()) } else { Err(Error::NoTmux) }
 }

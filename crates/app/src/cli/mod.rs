@@ -375,6 +375,8 @@ pub enum Error {
     BadTime { text: String },
     #[error("there is no branch here")]
     NoBranch,
+    #[error("an empty prompt leaves nothing to do")]
+    NothingToDo,
     #[error("nobody watches this workspace")]
     NoWatcher,
     #[error(
@@ -400,6 +402,7 @@ impl Error {
             Self::BadIssue { .. } => Some("write it as PROJ-123 or #174, or `none`".to_owned()),
             Self::BadTime { .. } => Some("write it as `2026-03-01 14:30` or `2026-03-01T14:30:00Z`".to_owned()),
             Self::NoBranch => Some("it is a git branch that says what the work is about".to_owned()),
+            Self::NothingToDo => Some("say what is to be done: `biv submit \"…\"`".to_owned()),
             Self::NoWatcher => Some("`biv watch` starts one".to_owned()),
             Self::MayNotStop { .. } => Some("end the command, or leave it watched".to_owned()),
             Self::NeedsAction { .. } => Some("pass `--action resume`, `fresh`, `view` or `cancel`".to_owned()),
@@ -422,9 +425,11 @@ impl Error {
             | Self::BadIssue { .. }
             | Self::BadTime { .. }
             | Self::NoSuchPhase { .. }
+            | Self::NothingToDo
             | Self::NoBranch => Exit::Usage,
             // As shells answer.
             Self::Engine(bivouac_engine::Error::NoProgram { .. }) => Exit::Code(127),
+            Self::Engine(bivouac_engine::Error::NotAProgram { .. }) => Exit::Code(126),
             Self::Engine(bivouac_engine::Error::State(_) | bivouac_engine::Error::Until(_)) => {
                 Exit::Usage
             }

@@ -149,6 +149,7 @@ pub fn run_as(
         ui.say(command_line(&launch, &folder, &environment))?;
         return Ok(Exit::Done);
     }
+    engine.reopen(&session)?;
     if args.tmux || args.detach {
         return start_apart(args, &plan, (&launch, &folder), (&session, engine), ui);
     }

@@ -13,6 +13,7 @@ use bivouac_engine::open::Need;
 use bivouac_engine::supervise::{
     Apart, LEADER, RunOrder, RunReport, Saves, lead, look, run as supervise,
 };
+use bivouac_engine::terminal::check_tmux;
 use owo_colors::OwoColorize;
 use serde_json::json;
 
@@ -47,10 +48,10 @@ pub struct RunArgs {
 #[derive(Debug, clap::Args)]
 pub struct How {
     /// End it after so long, such as `24h`
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = span)]
     timeout: Option<Age>,
     /// Save this often, such as `30s`, instead of as the settings say
-    #[arg(long, value_name = "TIME", value_parser = interval)]
+    #[arg(long, value_name = "TIME", value_parser = span)]
     interval: Option<Age>,
     /// Save nothing by itself
     #[arg(long, conflicts_with = "interval")]
@@ -81,6 +82,11 @@ struct Within {
 }
 
 impl How {
+    /// Can it be run like that here?
+    pub fn check(&self) -> Result<(), Error> {
+        if self.tmux { Ok(check_tmux()?) } else { Ok(()) }
+    }
+
     pub fn order(&self, command: Vec<String>) -> RunOrder {
         let saves = match (self.no_checkpoint, self.interval) {
             (true, _) => Saves::Never,
@@ -92,11 +98,11 @@ impl How {
     }
 }
 
-/// A time between two saves. None at all would be all the time.
-pub fn interval(text: &str) -> Result<Age, String> {
+/// A length of time that is one.
+pub fn span(text: &str) -> Result<Age, String> {
     let age: Age = text.parse().map_err(|error: bivouac_core::time::BadAge| error.to_string())?;
     match age.duration().is_zero() {
-        true => Err("an interval is at least `1s`".to_owned()),
+        true => Err("it is at least `1s`".to_owned()),
         false => Ok(age),
     }
 }
@@ -112,8 +118,9 @@ pub fn run(args: &RunArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, Error> 
         ..args.how.order(args.command.clone())
     };
     let mut engine = open(wishes, Need::Write, ui)?;
+    args.how.check()?;
     let session = engine.session_for_run(&order)?;
-    start(&order, &args.how, &session, &engine, ui)
+    start(&order, &args.how, &session, &mut engine, ui)
 }
 
 /// Runs it here, or where it was asked for.
@@ -121,7 +128,7 @@ pub fn start(
     order: &RunOrder,
     how: &How,
     session: &Session,
-    engine: &Engine,
+    engine: &mut Engine,
     ui: &mut Ui,
 ) -> Result<Exit, Error> {
     match (how.detach, how.tmux) {
@@ -134,10 +141,11 @@ pub fn start(
 fn detached(
     order: &RunOrder,
     session: &Session,
-    engine: &Engine,
+    engine: &mut Engine,
     ui: &mut Ui,
 ) -> Result<Exit, Error> {
-    let apart = engine.start_apart(order, session, None)?;
+    let apart = engine.start_apart(order, session, None);
+    let apart = apart.inspect_err(|error| engine.give_up(session, error))?;
     let log = tell_where(&apart, session, ui)?;
     ui.data(&json!({ "session": contract::Session::from(session), "log": log }))?;
     Ok(Exit::Done)
@@ -168,10 +176,11 @@ pub fn tell_where(apart: &Apart, session: &Session, ui: &mut Ui) -> Result<Optio
 fn in_tmux(
     order: &RunOrder,
     session: &Session,
-    engine: &Engine,
+    engine: &mut Engine,
     ui: &mut Ui,
 ) -> Result<Exit, Error> {
-    let started = engine.start_run_in_tmux(order, session, None)?;
+    let started = engine.start_run_in_tmux(order, session, None);
+    let started = started.inspect_err(|error| engine.give_up(session, error))?;
     if !ui.can_ask() {
         let handle = session.handle.style(looks::handle());
         ui.say(format_args!("Session {handle} goes on in tmux; `biv attach {handle}` shows it"))?;
@@ -205,7 +214,7 @@ pub fn carry_out(
     });
     ui.note(format_args!("session {}, {how_often}", session.handle.style(looks::handle())));
     let place = Wishes {
-        folder: None,
+        folder: Some(engine.home.workspace.clone()),
         workspace: Some(engine.home.workspace.clone()),
         store: Some(engine.home.store.clone()),
     };
@@ -224,6 +233,9 @@ fn tell(report: &RunReport, ui: &mut Ui) -> Result<(), Error> {
     let reason = report.ending.reason().map(|reason| format!(": {reason}")).unwrap_or_default();
     let status = report.session.status;
     ui.note(format_args!("session {handle} is {status}{reason}{}", last.unwrap_or_default()));
+    if let Some(error) = &report.unrecorded {
+        report::note("how it ended could not be put on record", error, ui);
+    }
     if let (1.., Some(why)) = (report.n_failures, &report.last_failure) {
         let n = count(report.n_failures, "save");
         ui.note(format_args!("the last {n} failed: {why}"));

@@ -34,7 +34,11 @@ pub fn run(args: &SubmitArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, Erro
         prompt: Some(args.prompt.clone()),
         ..args.how.order(headless(args.agent, args.prompt.as_str(), &args.extra))
     };
+    if args.prompt.as_str().trim().is_empty() {
+        return Err(Error::NothingToDo);
+    }
     let mut engine = open(wishes, Need::Write, ui)?;
+    args.how.check()?;
     let session = engine.session_for_run(&order)?;
-    start(&order, &args.how, &session, &engine, ui)
+    start(&order, &args.how, &session, &mut engine, ui)
 }

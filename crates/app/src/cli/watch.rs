@@ -9,7 +9,7 @@ use bivouac_engine::watch::{WatchStatus, ask_status, ask_to_stop};
 use owo_colors::OwoColorize;
 use serde_json::json;
 
-use crate::cli::run::interval;
+use crate::cli::run::span;
 use crate::cli::{Error, complete, open};
 use crate::report::Exit;
 use crate::ui::{Ui, looks};
@@ -24,7 +24,7 @@ pub struct WatchArgs {
     #[arg(long, add = complete::sessions())]
     session: Option<String>,
     /// Save this often, such as `30s`, instead of as the settings say
-    #[arg(long, value_name = "TIME", value_parser = interval)]
+    #[arg(long, value_name = "TIME", value_parser = span)]
     interval: Option<Age>,
     /// Say how the watcher of this workspace is doing
     #[arg(long, conflicts_with_all = ["stop", "interval", "session"])]
@@ -80,19 +80,27 @@ fn say_status(home: &Home, ui: &mut Ui) -> Result<Exit, Error> {
     let status = ask_status(home);
     match &status {
         None => ui.say("Nobody watches this workspace; `biv watch` does, and so does `biv run`")?,
-        Some(status) => say_about(status, ui)?,
+        Some(status) => say_about(status, home, ui)?,
     }
     ui.data(&json!({ "workspace": home.workspace, "watcher": status }))?;
     Ok(Exit::Done)
 }
 
-fn say_about(status: &WatchStatus, ui: &mut Ui) -> Result<(), Error> {
+fn say_about(status: &WatchStatus, home: &Home, ui: &mut Ui) -> Result<(), Error> {
     let folders = count(status.n_folders as u64, "folder");
     ui.say(format_args!("Watching   {folders}, by process {}", status.process))?;
-    ui.say(format_args!("Session    {}", status.session.as_deref().unwrap_or("none yet")))?;
+    let place = Wishes { store: Some(home.store.clone()), ..Wishes::default() };
+    let session = match &status.session {
+        Some(id) => open(&place, Need::Read, ui)?.session(Some(id))?.handle.to_string(),
+        None => "none yet".to_owned(),
+    };
+    ui.say(format_args!("Session    {}", session.style(looks::handle())))?;
     let seconds = std::time::Duration::from_secs(status.interval_seconds);
     let saves = count(status.n_saves, "time");
-    ui.say(format_args!("Saving     every {}; looked {saves}", exactly_in_words(seconds)))?;
+    ui.say(format_args!(
+        "Saving     every {}; saved or found nothing new {saves}",
+        exactly_in_words(seconds)
+    ))?;
     if let Some(trouble) = &status.trouble {
         ui.say(format_args!("Trouble    {trouble}; so everything is looked at, and more rarely"))?;
     }

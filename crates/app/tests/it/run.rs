@@ -173,7 +173,7 @@ fn bad_orders_are_refused_before_anything_happens() {
     ");
     insta::assert_snapshot!(env.run("run --interval 0s -- true"), @"
     exit 2
-    error: invalid value '0s' for '--interval <TIME>': an interval is at least `1s`
+    error: invalid value '0s' for '--interval <TIME>': it is at least `1s`
 
     For more information, try '--help'.
     ");
@@ -209,4 +209,99 @@ fn as_process_one_it_buries_the_dead() {
     }
     assert!(output.status.success(), "{text}");
     assert_eq!(env.read("zombies"), "0\n");
+}
+
+#[test]
+fn an_end_that_comes_with_the_shutdown_is_seen() {
+    let env = env();
+    let child = env.start_live(&shell("echo x > x; exec sleep 60", &["--interval", "1s"]));
+    await_file(&env, "x");
+    // As a service manager does: everyone at once, and a save may be under way.
+    std::thread::sleep(Duration::from_millis(950));
+    for (process, _) in env.processes() {
+        terminate(process);
+    }
+    let started = Instant::now();
+    let code = env.finish(child).code;
+    assert!(matches!(code, 143), "{code}");
+    assert!(started.elapsed() < Duration::from_secs(8));
+}
+
+#[test]
+fn what_is_typed_ahead_does_not_hold_up_what_is_said() {
+    let env = env();
+    let script = "echo ready; for n in 1 2 3 4 5; do echo line $n; sleep 0.1; done; echo over";
+    let paste = "x".repeat(40_000);
+    let (code, shown) = env.live_dialog(&shell(script, &[]), &[("ready", &paste)]);
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("over"), "{shown}");
+}
+
+#[test]
+fn what_is_sent_elsewhere_goes_elsewhere() {
+    let env = env();
+    let binary = env!("CARGO_BIN_EXE_biv");
+    let line = format!("{binary} run -- sh -c 'echo out; echo err >&2' 2> {}", "../errors");
+    let words = ["run", "--", "sh", "-c", &line];
+    let (code, _) = env.live_dialog(&words, &[]);
+    assert_eq!(code, 0);
+    assert!(fs::read_to_string(env.root().join("errors")).unwrap().contains("err\n"));
+}
+
+#[test]
+fn the_exit_code_is_the_commands_whatever_becomes_of_our_records() {
+    let env = env();
+    let store = env.store();
+    let script = format!("mv {} {}.away; exit 5", store.display(), store.display());
+    let run = env.live(&shell(&script, &["--no-checkpoint"]));
+    assert_eq!(run.code, 5, "{}", run.stderr);
+    assert!(run.stderr.contains("how it ended could not be put on record"), "{}", run.stderr);
+}
+
+#[test]
+fn what_cannot_be_run_leaves_no_session_that_seems_to_work() {
+    let env = env();
+    env.write("broken", "no program at all").mode("broken", 0o755);
+    env.folder("folder").write("text", "x");
+    let run = env.live(&["run", "--", "./broken"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert_eq!(story(&env).0["status"], "failed");
+    for (word, what) in [("./folder", "a folder"), ("./text", "not executable")] {
+        let run = env.live(&["run", "--", word]);
+        assert_eq!(run.code, 126, "{}", run.stderr);
+        assert!(run.stderr.contains(&format!("`{word}` is {what}")), "{}", run.stderr);
+    }
+    assert_eq!(env.json("session list").as_array().unwrap().len(), 1);
+    assert!(env.run("run --timeout 0s -- true").contains("it is at least `1s`"));
+    assert!(env.run("submit \" \"").contains("an empty prompt leaves nothing to do"));
+}
+
+#[test]
+fn a_session_that_runs_is_not_resumed_beside_it() {
+    let env = env();
+    let mut child = env.start_live(&shell("echo x > x; sleep 60", &[]));
+    await_file(&env, "x");
+    let text = env.run("resume --print");
+    assert!(text.contains("a supervised command still runs"), "{text}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    env.kill_all();
+}
+
+/// A save that another session takes is none of ours.
+#[test]
+fn every_session_is_saved_for_itself() {
+    let env = env();
+    let other = env.json("session new")["id"].as_str().unwrap().to_owned();
+    let binary = env!("CARGO_BIN_EXE_biv");
+    let script = format!(
+        "sleep 1.5; echo changed > x; {binary} checkpoint create {other} --trigger turn; sleep 2.5"
+    );
+    let child = env.start_live(&shell(&script, &["--interval", "1s"]));
+    env.finish(child).ok();
+    let id = env.json("session list")[1]["id"].as_str().unwrap().to_owned();
+    let list = env.json(&format!("checkpoint list --session {id}"));
+    let triggers: Vec<&str> =
+        list.as_array().unwrap().iter().map(|it| it["trigger"].as_str().unwrap()).collect();
+    assert!(triggers.iter().filter(|it| **it == "PERIODIC").count() >= 2, "{triggers:?}");
 }

@@ -66,7 +66,7 @@ fn there_is_one_for_each_workspace() {
     assert_snapshot!(env.run("watch --status"), @"Nobody watches this workspace; `biv watch` does, and so does `biv run`");
     assert_snapshot!(env.run("watch --interval 0s"), @"
     exit 2
-    error: invalid value '0s' for '--interval <TIME>': an interval is at least `1s`
+    error: invalid value '0s' for '--interval <TIME>': it is at least `1s`
 
     For more information, try '--help'.
     ");

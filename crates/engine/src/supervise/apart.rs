@@ -67,9 +67,11 @@ impl Engine {
         session: &Session,
         from: Option<&Checkpoint>,
     ) -> Result<InTmux> {
+        self.check_free_in_tmux(session)?;
+        let around = self.leave_environment(session)?;
         let order = RunOrder {
             tmux: Some(session.handle.to_string()),
-            around: Some(self.leave_environment(session)?),
+            around: Some(around.clone()),
             ..order.clone()
         };
         let own = std::env::current_exe().map_err(Error::io("biv"))?;
@@ -81,14 +83,21 @@ impl Engine {
         };
         let command = words.map(text).collect::<Result<_>>()?;
         let launch = Launch { before: Vec::new(), command };
-        self.start_in_tmux(session, from, &launch, &self.folder_of(&order))
+        let started = self.start_in_tmux(session, from, &launch, &self.folder_of(&order));
+        if started.is_err() {
+            let _nobody_will_take_it = fs::remove_file(around);
+        }
+        started
     }
 
     /// tmux gives its own environment to what it starts, not ours; so ours is left where only we look.
     fn leave_environment(&self, session: &Session) -> Result<PathBuf> {
         let path = self.home.runs().join(format!("{}.env", session.id));
         let is_ours = |name: &str| !OF_THE_TERMINAL.contains(&name);
-        let pairs = std::env::vars().filter(|(name, _)| is_ours(name));
+        let text = |(name, value): (OsString, OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        let pairs = std::env::vars_os().filter_map(text).filter(|(name, _)| is_ours(name));
         let text: String = pairs.map(|(name, value)| format!("{name}={value}\0")).collect();
         let mut options = File::options();
         let file = options.write(true).create(true).truncate(true).mode(0o600).open(&path);
@@ -102,7 +111,7 @@ impl Engine {
     }
 
     /// A fork works in a workspace of its own.
-    fn home_of(&self, session: &Session) -> Home {
+    pub(crate) fn home_of(&self, session: &Session) -> Home {
         let workspace = PathBuf::from(OsStr::from_bytes(session.workspace.as_bytes()));
         Home { workspace, ..self.home.clone() }
     }

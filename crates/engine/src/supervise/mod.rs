@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use bivouac_capture::agents;
 use bivouac_capture::process::find_program;
 use bivouac_capture::running;
+use bivouac_capture::tmux::Tmux;
 use bivouac_core::agent::AgentKind;
 use bivouac_core::checkpoint::{Checkpoint, Trigger};
 use bivouac_core::event::{Event, StatusChange};
@@ -78,20 +79,18 @@ pub struct RunReport {
     /// Saves that failed and were not made up for.
     pub n_failures: u64,
     pub last_failure: Option<String>,
+    /// Why none of this could be put on record, if so.
+    pub unrecorded: Option<Error>,
 }
 
 /// How long a last save is waited for before a command is told to end: whoever ends us may be in a hurry.
 const FAREWELL_SAVE: Duration = Duration::from_secs(3);
-/// How long the save after the end may take.
-const LAST_SAVE: Duration = Duration::from_secs(600);
 
 impl Engine {
     /// The session a run belongs to, opened or reopened.
     pub fn session_for_run(&mut self, order: &RunOrder) -> Result<Session> {
         let program = order.command.first().map(String::as_str).unwrap_or_default();
-        if find_program(program).is_none() {
-            return Err(Error::NoProgram { program: program.to_owned() });
-        }
+        check_program(program)?;
         let Some(word) = &order.session else {
             let draft = SessionDraft {
                 agent_type: Some(agent_type(program)),
@@ -117,6 +116,12 @@ impl Engine {
             .collect())
     }
 
+    /// Puts on record that a session's command could not be started.
+    pub fn give_up(&mut self, session: &Session, error: &Error) {
+        let why = Note::cut(&crate::error::in_one_line(error));
+        let _the_first_error_counts = self.change_status(session, Status::Failed, Some(why));
+    }
+
     fn end_run(&mut self, session: &Session, ending: Ending) -> Result<Session> {
         let mut events = vec![Event::RunEnded(RunEnded { ending })];
         let now = self.session(Some(&session.id.to_string()))?;
@@ -134,9 +139,9 @@ impl Engine {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command to its end. Whatever becomes of our own records, how it ended is answered.
 pub fn run(order: &RunOrder, session: &Session, wishes: &Wishes) -> Result<RunReport> {
-    let engine = Engine::prepare(wishes, Need::Write, Box::new(Silent))?;
+    let mut engine = Engine::prepare(wishes, Need::Write, Box::new(Silent))?;
     let home = engine.home.clone();
     let lock_path = home.run_lock(session.id);
     let Some(lock) = Lock::attempt(&lock_path, Hold::Alone)? else {
@@ -149,27 +154,39 @@ pub fn run(order: &RunOrder, session: &Session, wishes: &Wishes) -> Result<RunRe
         Saves::Never => None,
     };
     let grace = engine.config.grace;
-    let mut stage =
-        Stage::set(order, &environment(&home, session, order, wishes), &home.workspace)?;
+    let environment = environment(&home, session, order, wishes);
+    let mut stage = match Stage::set(order, &environment, &home.workspace) {
+        Ok(stage) => stage,
+        Err(error) => {
+            engine.give_up(session, &error);
+            return Err(error);
+        }
+    };
     let mut saver = Saver::new(&home, Some(session.id), interval);
     // From here on the command runs, and nothing of ours may keep it from running.
-    let told = begin(engine, session, order, stage.process());
-    let watching =
-        Watching { lock: &lock, grace, deadline: order.timeout.map(|it| Instant::now() + it) };
+    let begun = begin(engine, session, order, stage.process());
+    let deadline = order.timeout.map(|it| Instant::now() + it);
+    let onlookers = order.tmux.as_ref().map(|name| Onlookers::new(name));
+    let mut watching = Watching { lock: &lock, grace, deadline, onlookers };
     let ending = watching.until_the_end(&mut stage, &mut saver, order.timeout.unwrap_or_default());
-    drop(stage);
     let trigger = match ending {
         Ending::Exited { code: 0 } => Trigger::Complete,
         Ending::ShutDown { .. } => Trigger::Shutdown,
         _ => Trigger::Error,
     };
-    saver.save_now(trigger, ending.reason().as_deref(), LAST_SAVE);
-    told?;
-    let mut engine = Engine::open(wishes, Need::Write, Box::new(Silent))?;
-    let session = engine.end_run(session, ending)?;
-    let last = engine.last_checkpoint(&session)?.map(|kept| kept.taken.checkpoint);
+    saver.save_last(trigger, ending.reason().as_deref(), &mut stage.leave());
+    let recorded = begun.and_then(|()| {
+        let mut engine = Engine::open(&saver.wishes(), Need::Write, Box::new(Silent))?;
+        let session = engine.end_run(session, ending)?;
+        let last = engine.last_checkpoint(&session)?.map(|kept| kept.taken.checkpoint);
+        Ok((session, last))
+    });
     let (n_failures, last_failure) = (saver.n_failures, saver.last_failure.clone());
-    Ok(RunReport { session, ending, last, n_failures, last_failure })
+    let (session, last, unrecorded) = match recorded {
+        Ok((session, last)) => (session, last, None),
+        Err(error) => (session.clone(), None, Some(error)),
+    };
+    Ok(RunReport { session, ending, last, n_failures, last_failure, unrecorded })
 }
 
 /// Puts on record that a command runs.
@@ -219,6 +236,23 @@ fn environment(
     pairs
 }
 
+/// Is there such a program?
+fn check_program(program: &str) -> Result<()> {
+    if find_program(program).is_some() {
+        return Ok(());
+    }
+    let program = program.to_owned();
+    match Path::new(&program).metadata() {
+        Ok(it) if program.contains('/') && it.is_dir() => {
+            Err(Error::NotAProgram { program, what: "a folder" })
+        }
+        Ok(_) if program.contains('/') => {
+            Err(Error::NotAProgram { program, what: "not executable" })
+        }
+        _ => Err(Error::NoProgram { program }),
+    }
+}
+
 /// The agent a program is, else the program.
 fn agent_type(program: &str) -> String {
     let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -231,6 +265,34 @@ struct Watching<'w> {
     lock: &'w Lock,
     grace: Duration,
     deadline: Option<Instant>,
+    onlookers: Option<Onlookers>,
+}
+
+/// Those who look at our tmux session. tmux has a hook for when one leaves, but cannot always tell which session
+/// it was that they left.
+struct Onlookers {
+    session: String,
+    n_clients: usize,
+    next_look: Instant,
+}
+
+impl Onlookers {
+    const EVERY: Duration = Duration::from_secs(2);
+
+    fn new(session: &str) -> Self {
+        Self { session: session.to_owned(), n_clients: 0, next_look: Instant::now() + Self::EVERY }
+    }
+
+    /// Has anyone left since this was last asked?
+    fn have_left(&mut self) -> bool {
+        if Instant::now() < self.next_look {
+            return false;
+        }
+        self.next_look = Instant::now() + Self::EVERY;
+        let before = self.n_clients;
+        self.n_clients = Tmux::standard().n_clients(&self.session).unwrap_or(before);
+        self.n_clients < before
+    }
 }
 
 /// Why a command is being ended.
@@ -246,7 +308,7 @@ struct Farewell {
 const BEAT: Duration = Duration::from_secs(10);
 
 impl Watching<'_> {
-    fn until_the_end(&self, stage: &mut Stage, saver: &mut Saver, timeout: Duration) -> Ending {
+    fn until_the_end(&mut self, stage: &mut Stage, saver: &mut Saver, timeout: Duration) -> Ending {
         let mut farewell: Option<Farewell> = None;
         let mut next_beat = Instant::now();
         loop {
@@ -271,6 +333,9 @@ impl Watching<'_> {
                 (None, Some(ending)) => farewell = Some(begin_farewell(ending, saver)),
                 // Told twice, somebody means it.
                 (Some(farewell), Some(_)) if wish.is_some() => farewell.tell_at = Instant::now(),
+                (None, None) if self.onlookers.as_mut().is_some_and(Onlookers::have_left) => {
+                    saver.save_beside(Trigger::Detach);
+                }
                 (None, None) => saver.tick(),
                 _ => {}
             }
@@ -289,7 +354,12 @@ impl Watching<'_> {
         let farewell = farewell.map(|it| it.kill_at.unwrap_or(it.tell_at));
         let deadline = self.deadline.filter(|_| farewell.is_none());
         let save = saver.next_look().filter(|_| farewell.is_none());
-        [Some(next_beat), farewell, deadline, save].into_iter().flatten().min().unwrap_or(next_beat)
+        let onlookers = self.onlookers.as_ref().map(|it| it.next_look);
+        [Some(next_beat), farewell, deadline, save, onlookers]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(next_beat)
     }
 
     fn go_on_with(&self, farewell: &mut Farewell, stage: &mut Stage, saver: &Saver) {

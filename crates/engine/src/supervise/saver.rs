@@ -6,7 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use bivouac_capture::process::Started;
-use bivouac_capture::supervised::Fate;
+use bivouac_capture::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use bivouac_capture::supervised::{Fate, fate_of};
 use bivouac_core::checkpoint::Trigger;
 use bivouac_core::id::SessionId;
 use bivouac_core::progress::Silent;
@@ -23,6 +24,8 @@ const CALM: Duration = Duration::from_millis(300);
 const PATIENCE: u32 = 10;
 /// Where nobody can tell what changed, looking takes at most a hundredth of the time.
 const SHARE: u32 = 100;
+/// But it is not put off for longer than so many intervals.
+const RARELY: u32 = 10;
 
 /// Saves every interval, when something changed.
 pub(crate) struct Saver {
@@ -107,7 +110,9 @@ impl Saver {
     pub(crate) fn due(&self) -> Option<Instant> {
         let interval = self.interval.filter(|_| self.under_way.is_none())?;
         let is_blind = self.watch.as_ref().is_none_or(|watch| watch.status().trouble.is_some());
-        let pause = if is_blind { interval.max(self.last_cost * SHARE) } else { interval };
+        // One slow save, or one that had to wait, must not put off the next for hours.
+        let rarely = interval.max(self.last_cost * SHARE).min(interval * RARELY);
+        let pause = if is_blind { rarely } else { interval };
         let saved = self.watch.as_ref().and_then(Watch::last_saved);
         Some(saved.map_or(self.last_try, |saved| saved.max(self.last_try)) + pause)
     }
@@ -193,10 +198,17 @@ impl Saver {
         Ok(program)
     }
 
+    /// Saves beside whatever goes on, unless that is being done.
+    pub(crate) fn save_beside(&mut self, trigger: Trigger) {
+        if self.interval.is_some() && !self.is_busy() {
+            self.start(trigger, None);
+        }
+    }
+
     /// Starts the save before the end, whatever is under way.
     pub(crate) fn begin_last(&mut self, trigger: Trigger, message: Option<&str>) {
         const MOMENT: Duration = Duration::from_secs(1);
-        self.wait(MOMENT);
+        self.wait(MOMENT, None);
         if self.interval.is_some() && !self.is_busy() {
             self.start(trigger, message);
         }
@@ -211,10 +223,15 @@ impl Saver {
         let is_it = |save: &mut Save| {
             i32::try_from(save.started.number).ok() == Some(process.as_raw_nonzero().get())
         };
-        if fate == Fate::Stopped {
+        if fate == Fate::Stopped || !self.under_way.as_mut().is_some_and(is_it) {
             return false;
         }
-        let Some(save) = self.under_way.take_if(is_it) else { return false };
+        self.settle(fate);
+        true
+    }
+
+    fn settle(&mut self, fate: Fate) {
+        let Some(save) = self.under_way.take() else { return };
         self.last_cost = save.at.elapsed();
         match fate {
             Fate::Exited(0) => {
@@ -227,7 +244,6 @@ impl Saver {
             _ => self.note_failure(save.started.complaint()),
         }
         self.publish();
-        true
     }
 
     fn note_failure(&mut self, why: String) {
@@ -236,22 +252,35 @@ impl Saver {
         self.publish();
     }
 
-    /// Saves now, and waits for it; so long, at most.
-    pub(crate) fn save_now(&mut self, trigger: Trigger, message: Option<&str>, within: Duration) {
-        self.wait(within);
-        if self.interval.is_none() {
+    /// Saves what there is at the end, and waits for it, unless someone is in a hurry.
+    pub(crate) fn save_last(
+        &mut self,
+        trigger: Trigger,
+        message: Option<&str>,
+        signals: &mut Signals,
+    ) {
+        const PATIENCE: Duration = Duration::from_secs(600);
+        self.wait(PATIENCE, Some(signals));
+        if self.interval.is_none() || self.is_busy() {
             return;
         }
         self.start(trigger, message);
-        self.wait(within);
+        self.wait(PATIENCE, Some(signals));
     }
 
-    /// Waits for the save that is under way.
-    pub(crate) fn wait(&mut self, within: Duration) {
+    /// Waits for the save that is under way, and for nobody else.
+    fn wait(&mut self, within: Duration, mut signals: Option<&mut Signals>) {
         let started = Instant::now();
-        while self.is_busy() && started.elapsed() < within {
-            for (process, fate) in bivouac_capture::supervised::fates() {
-                self.ended(process, fate);
+        while let Some(save) = &self.under_way
+            && started.elapsed() < within
+        {
+            if let Some(fate) = fate_of(save.started.number) {
+                self.settle(fate);
+                return;
+            }
+            let came = signals.as_mut().map(|it| it.take()).unwrap_or_default();
+            if came.iter().any(|signal| matches!(*signal, SIGTERM | SIGHUP | SIGINT)) {
+                return;
             }
             std::thread::sleep(Duration::from_millis(2));
         }

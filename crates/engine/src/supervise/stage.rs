@@ -13,7 +13,7 @@ use bivouac_capture::signals::{
     SIGABRT, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGSEGV, SIGTERM, SIGUSR1,
     SIGUSR2, SIGWINCH, Signals,
 };
-use bivouac_capture::supervised::{Fate, Supervised, fates, suspend};
+use bivouac_capture::supervised::{Fate, Supervised, fates, suspend_job};
 use bivouac_core::agent::ProcessId;
 use bivouac_core::run::Ending;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -28,6 +28,8 @@ pub(crate) struct Stage {
     raw: Option<RawTerminal>,
     /// Are keys still to be handed on?
     hears: bool,
+    /// Keys the program has not taken yet.
+    typed: VecDeque<u8>,
     output: Output,
     /// The last bytes it said: a program that dies often says why.
     tail: VecDeque<u8>,
@@ -51,6 +53,8 @@ pub(crate) struct Seen {
 }
 
 const TAIL: usize = 4 << 10;
+/// So much may be typed ahead of a program that does not listen.
+const MANY_KEYS: usize = 64 << 10;
 const CAUGHT: [i32; 9] =
     [SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT];
 
@@ -83,11 +87,17 @@ impl Stage {
         let supervised = Supervised::start(&order.command, &folder, &environment, pty)?;
         let hears = supervised.pty.is_some() && is_seen && order.log.is_none();
         let raw = if hears { RawTerminal::enter() } else { None };
-        Ok(Self { supervised, signals, raw, hears, output, tail: VecDeque::new(), oom_kills })
+        let (typed, tail) = (VecDeque::new(), VecDeque::new());
+        Ok(Self { supervised, signals, raw, hears, typed, output, tail, oom_kills })
     }
 
     pub(crate) fn process(&self) -> Option<ProcessId> {
         self.supervised.process()
+    }
+
+    /// The terminal is ours again. Signals still wait to be looked at.
+    pub(crate) fn leave(self) -> Signals {
+        self.signals
     }
 
     pub(crate) fn signal(&self, signal: i32) {
@@ -107,8 +117,9 @@ impl Stage {
                 self.show();
             }
             if ready.typed {
-                self.hand_on(&mut seen);
+                self.listen(&mut seen);
             }
+            self.hand_on();
             for signal in self.signals.take() {
                 self.obey(signal, &mut seen);
             }
@@ -118,12 +129,13 @@ impl Stage {
 
     /// `None` when it is late.
     fn poll(&self, until: Instant) -> Option<Ready> {
-        let left = until.checked_duration_since(Instant::now())?;
+        let left = until.saturating_duration_since(Instant::now());
         let stdin = io::stdin();
         let mut waits = vec![PollFd::new(&self.signals, PollFlags::IN)];
         if let Some(pty) = &self.supervised.pty {
-            waits.push(PollFd::new(pty, PollFlags::IN));
-            if self.hears {
+            let writing = if self.typed.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+            waits.push(PollFd::new(pty, PollFlags::IN | writing));
+            if self.hears && self.typed.len() < MANY_KEYS {
                 waits.push(PollFd::new(&stdin, PollFlags::IN));
             }
         }
@@ -146,8 +158,9 @@ impl Stage {
     /// What the program says goes where people look.
     fn show(&mut self) {
         let mut buffer = [0; 16 << 10];
-        let Some(pty) = &self.supervised.pty else { return };
-        let n = pty.read(&mut buffer).unwrap_or(0);
+        let Some(n) = self.supervised.pty.as_ref().and_then(|pty| pty.read(&mut buffer)) else {
+            return;
+        };
         if n == 0 {
             // It closed its terminal. Its end is told by a signal.
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -166,14 +179,20 @@ impl Stage {
         }
     }
 
-    fn hand_on(&mut self, seen: &mut Seen) {
+    /// Gives the program the keys it has room for.
+    fn hand_on(&mut self) {
+        let Some(pty) = self.supervised.pty.as_ref().filter(|_| !self.typed.is_empty()) else {
+            return;
+        };
+        let n = pty.write(self.typed.make_contiguous());
+        self.typed.drain(..n);
+    }
+
+    fn listen(&mut self, seen: &mut Seen) {
         let mut buffer = [0; 4 << 10];
-        let Some(pty) = &self.supervised.pty else { return };
         match rustix::io::read(io::stdin(), &mut buffer) {
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
-            Ok(n @ 1..) => {
-                let _gone_with_the_program = pty.write(&buffer[..n]);
-            }
+            Ok(n @ 1..) => self.typed.extend(&buffer[..n]),
             // Our terminal is gone, whether or not someone tells us.
             Ok(0) | Err(_) => {
                 self.hears = false;
@@ -225,11 +244,10 @@ impl Stage {
         if self.supervised.pty.is_none() {
             return;
         }
+        // Where nobody types, nobody could continue us either.
         if let Some(raw) = &self.raw {
             raw.leave();
-        }
-        suspend();
-        if let Some(raw) = &self.raw {
+            suspend_job();
             raw.resume();
         }
         if let Some(pty) = &self.supervised.pty {

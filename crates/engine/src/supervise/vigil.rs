@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 use bivouac_capture::agents;
 use bivouac_capture::signals::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, Signals};
 use bivouac_capture::supervised::fates;
+use bivouac_core::agent::AgentKind;
 use bivouac_core::checkpoint::Trigger;
 use bivouac_core::id::SessionId;
 use bivouac_core::progress::Silent;
 use bivouac_core::session::{Session, Status};
+use bivouac_core::text::Note;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::LAST_SAVE;
 use super::saver::Saver;
 use crate::home::Wishes;
 use crate::open::Need;
-use crate::resume::agent_of;
 use crate::watch::{Watch, ask_status};
 use crate::{Engine, Error, Result};
 
@@ -69,24 +69,34 @@ pub fn keep_vigil(
         vigil.saver.tick();
     };
     if !matches!(end, VigilEnd::WorkspaceGone) {
-        vigil.saver.save_now(Trigger::Shutdown, None, LAST_SAVE);
+        vigil.saver.save_last(Trigger::Shutdown, None, &mut signals);
     }
     Ok(end)
 }
 
-/// Goes on with a session whose time has come, in its agent. It waits for nobody, so nobody need wait for it.
+/// Goes on with a session whose time has come, in its agent. What keeps it from that is told, and it is paused
+/// again.
 fn take_up(engine: &mut Engine, session: &Session, on_news: &mut dyn FnMut(&str)) {
+    let Ok(kind) = session.agent_type.parse::<AgentKind>() else { return };
     if !engine.take_up_due(session).unwrap_or(false) {
         return;
     }
+    on_news(&format!("going on with session {}", session.handle));
     let words = ["resume", &session.id.to_string(), "--detach", "--"].map(OsString::from);
-    let opening = agents::of(agent_of(session)).opening("Go on where you left off.");
+    let opening = agents::of(kind).opening("Go on where you left off.");
     let words = words.into_iter().chain(opening.into_iter().map(OsString::from));
-    match engine.start_own(words) {
-        Ok(()) => on_news(&format!("going on with session {}", session.handle)),
-        Err(error) => on_news(&crate::error::in_one_line(&error)),
+    let started = engine.home.own_command(words).and_then(|it| Ok(it.within(TAKE_UP).output()?));
+    if let Err(error) = started {
+        let why = format!("it could not go on by itself: {}", crate::error::in_one_line(&error));
+        on_news(&why);
+        let now = engine.session(Some(&session.id.to_string()));
+        let reason = Some(Note::cut(&why));
+        let _told_above = now.and_then(|it| engine.change_status(&it, Status::Paused, reason));
     }
 }
+
+/// How long an agent may take to be started.
+const TAKE_UP: Duration = Duration::from_secs(60);
 
 struct Vigil {
     saver: Saver,

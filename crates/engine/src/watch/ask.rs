@@ -2,6 +2,7 @@
 
 use std::io;
 
+use bivouac_core::id::SessionId;
 use bivouac_snapshot::since::{Changed, Since};
 use bivouac_snapshot::stat_cache::Token;
 use bivouac_snapshot::take::Taken;
@@ -42,7 +43,12 @@ impl News {
 
     /// Tells the watcher which folders a scan found, so that it watches them all. Only then may the scan be
     /// remembered under the token.
-    pub(crate) fn settle(&self, home: &Home, taken: &Taken<'_>) -> Option<Token> {
+    pub(crate) fn settle(
+        &self,
+        home: &Home,
+        session: SessionId,
+        taken: &Taken<'_>,
+    ) -> Option<Token> {
         let token = self.token?;
         let is_all = self.changed.is_none();
         // A folder that took the place of another is not new to the cache, and is to the watcher.
@@ -56,7 +62,8 @@ impl News {
                 folders
             }
         };
-        match ask(home, Ask::Remembered { token, is_all }, &folders) {
+        let session = session.to_string();
+        match ask(home, Ask::Remembered { token, is_all, session }, &folders) {
             Ok((Reply::Done { is_good: true }, _)) => Some(token),
             _ => None,
         }
@@ -71,9 +78,9 @@ impl News {
     }
 }
 
-/// Does anyone answer?
+/// Does someone know what changed?
 pub(crate) fn is_watched(home: &Home) -> bool {
-    wire::connect(&home.watch_socket()).is_ok()
+    ask_status(home).is_some_and(|status| status.trouble.is_none())
 }
 
 /// How the watcher of this workspace is doing. `None` when there is none.

@@ -4,7 +4,7 @@
 //! that the next question is about what happened since. Whenever something may have been missed, the watcher
 //! takes another name: all ticks of the old one then mean nothing, and one full scan follows.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -33,7 +33,7 @@ pub(crate) struct Known {
     /// Folders to be looked at with all that is in them.
     trees: HashMap<Box<[u8]>, u64>,
     /// Folders that came since, and that no scan has told us to watch yet.
-    unwatched: BTreeSet<Box<[u8]>>,
+    unwatched: BTreeMap<Box<[u8]>, u64>,
     /// What is ours below the root, and nobody's concern.
     own: Paths,
     /// When something last changed, as far as it was told by then.
@@ -75,7 +75,7 @@ impl Known {
             folders: HashMap::new(),
             changed: HashMap::new(),
             trees: HashMap::new(),
-            unwatched: BTreeSet::new(),
+            unwatched: BTreeMap::new(),
             own,
             last_change: None,
             forgotten_until: 0,
@@ -137,8 +137,13 @@ impl Known {
                 return true;
             }
             Notice::Gone { watch } => {
-                if let Some(folder) = self.folders.remove(watch) {
-                    self.changed.insert(folder, self.tick);
+                match self.folders.remove(watch) {
+                    // Nobody watches what is above the workspace, so nothing else tells what took its place.
+                    Some(folder) if folder.is_empty() => self.begin_anew(),
+                    Some(folder) => {
+                        self.trees.insert(folder, self.tick);
+                    }
+                    None => {}
                 }
                 self.stop_watching(*watch);
                 return true;
@@ -155,7 +160,7 @@ impl Known {
         }
         match notice {
             Notice::FolderCame { .. } => {
-                self.unwatched.insert(path.clone());
+                self.unwatched.insert(path.clone(), self.tick);
             }
             Notice::FolderWent { .. } => self.forget_below(&path),
             _ => {}
@@ -174,7 +179,7 @@ impl Known {
 
     fn forget_below(&mut self, path: &[u8]) {
         self.forget(|own| is_within(own, path));
-        self.unwatched.retain(|own| !is_within(own, path));
+        self.unwatched.retain(|own, _| !is_within(own, path));
     }
 
     fn forget(&mut self, is_gone: impl Fn(&Box<[u8]>) -> bool) {
@@ -212,7 +217,7 @@ impl Known {
         self.forgotten_until = since;
         self.changed.retain(|_, tick| *tick > since);
         self.trees.retain(|_, tick| *tick > since);
-        let trees = self.trees.keys().chain(&self.unwatched).cloned().collect();
+        let trees = self.trees.keys().chain(self.unwatched.keys()).cloned().collect();
         Answer::Only { token: now, paths: self.changed.keys().cloned().collect(), trees }
     }
 
@@ -233,8 +238,8 @@ impl Known {
                 self.trees.insert(folder, self.tick);
             }
         }
-        // The scan has looked at what came; what it did not tell of is ignored.
-        self.unwatched.clear();
+        // The scan has looked at what had come when it asked; what it did not tell of is ignored.
+        self.unwatched.retain(|_, tick| *tick > token.tick);
         if told == Told::All {
             self.last_full = Some(Instant::now());
         }
@@ -284,4 +289,94 @@ fn join(folder: &[u8], name: &[u8]) -> Box<[u8]> {
 /// Is a path the folder itself, or below it?
 fn is_within(path: &[u8], folder: &[u8]) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn paths(list: &[&str]) -> Paths {
+        list.iter().map(|path| Box::from(path.as_bytes())).collect()
+    }
+
+    /// What is told to have changed since a token: names, and whole trees.
+    fn told(known: &mut Known, token: Option<Token>) -> (Option<Token>, Vec<String>, Vec<String>) {
+        let words = |list: Paths| {
+            let mut words: Vec<String> =
+                list.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+            words.sort();
+            words
+        };
+        match known.since(token) {
+            Answer::Everything { token } => (token, vec!["everything".to_owned()], Vec::new()),
+            Answer::Only { token, paths, trees } => (Some(token), words(paths), words(trees)),
+        }
+    }
+
+    /// A watcher of `d/f` and `e/f` that has told everything once.
+    fn watched() -> (tempfile::TempDir, Known, Token) {
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["d", "e"] {
+            fs::create_dir(root.path().join(folder)).unwrap();
+            fs::write(root.path().join(folder).join("f"), folder).unwrap();
+        }
+        let mut known = Known::new(root.path(), Paths::new());
+        known.begin(paths(&["d", "e"]).into_iter());
+        let (token, _, _) = told(&mut known, None);
+        assert!(known.remembered(token.unwrap(), Told::All, paths(&["", "d", "e"])));
+        (root, known, token.unwrap())
+    }
+
+    #[test]
+    fn a_change_is_told_until_a_cache_holds_it() {
+        let (root, mut known, token) = watched();
+        assert_eq!(told(&mut known, Some(token)).1, [""; 0]);
+        fs::write(root.path().join("d/f"), "new").unwrap();
+        let (next, changed, _) = told(&mut known, Some(token));
+        assert_eq!(changed, ["d/f"]);
+        // Asked for the same moment again, the same is told; from the next on, nothing.
+        assert_eq!(told(&mut known, Some(token)).1, ["d/f"]);
+        assert_eq!(told(&mut known, next).1, [""; 0]);
+        // That moment is forgotten now, so nothing is claimed about it.
+        assert_eq!(told(&mut known, Some(token)).1, ["everything"]);
+    }
+
+    #[test]
+    fn a_folder_that_is_replaced_while_it_is_saved_is_looked_at_as_a_whole() {
+        let (root, mut known, token) = watched();
+        let (asked, _, _) = told(&mut known, Some(token));
+        fs::rename(root.path().join("d"), root.path().join("old")).unwrap();
+        fs::rename(root.path().join("e"), root.path().join("d")).unwrap();
+        assert!(known.remembered(asked.unwrap(), Told::New, Paths::new()));
+        let (_, _, trees) = told(&mut known, asked);
+        assert_eq!(trees, ["d", "old"]);
+    }
+
+    #[test]
+    fn a_folder_that_is_new_to_the_watch_is_looked_at_once_more() {
+        let (root, mut known, token) = watched();
+        fs::create_dir(root.path().join("new")).unwrap();
+        let (asked, _, trees) = told(&mut known, Some(token));
+        assert_eq!(trees, ["new"]);
+        assert!(known.remembered(asked.unwrap(), Told::New, paths(&["new"])));
+        let (asked, _, trees) = told(&mut known, asked);
+        assert_eq!(trees, ["new"]);
+        assert!(known.remembered(asked.unwrap(), Told::New, paths(&["new"])));
+        assert_eq!(told(&mut known, asked).2, [""; 0]);
+        fs::write(root.path().join("new/f"), "1").unwrap();
+        assert_eq!(told(&mut known, asked).1, ["new/f"]);
+    }
+
+    #[test]
+    fn where_something_may_have_been_missed_everything_is_told() {
+        let (root, mut known, token) = watched();
+        let elsewhere = root.path().with_extension("moved");
+        fs::rename(root.path(), &elsewhere).unwrap();
+        assert_eq!(told(&mut known, Some(token)).1, ["everything"]);
+        fs::rename(&elsewhere, root.path()).unwrap();
+        let another = Token { watcher: [7; 16], ..token };
+        assert_eq!(told(&mut known, Some(another)).1, ["everything"]);
+    }
 }

@@ -42,6 +42,7 @@ enum Ask {
     Remembered {
         token: Token,
         is_all: bool,
+        session: String,
     },
     Status,
     Stop,
@@ -106,7 +107,11 @@ impl Shared {
         }
     }
 
-    fn note_saved(&mut self, tick: u64) {
+    /// What another session saved is not saved for ours.
+    fn note_saved(&mut self, tick: u64, session: &str) {
+        if self.status.session.as_deref().is_some_and(|own| own != session) {
+            return;
+        }
         let asked = self.asked.iter().find(|(own, _)| *own == tick);
         self.saved_until = asked.map(|(_, at)| *at).max(self.saved_until);
         self.last_saved = Some(Instant::now());
@@ -278,11 +283,11 @@ impl Server {
                     }
                 }
             }
-            Ask::Remembered { token, is_all } => {
+            Ask::Remembered { token, is_all, session } => {
                 let told = if is_all { Told::All } else { Told::New };
                 let folders = lists.pop().unwrap_or_default();
                 let is_good = self.known.remembered(token, told, folders);
-                held(&self.shared).note_saved(token.tick);
+                held(&self.shared).note_saved(token.tick, &session);
                 wire::send(stream, Reply::Done { is_good }, &[])
             }
             Ask::Status => {

@@ -116,7 +116,7 @@ fn save(
     {
         report::note("the memory server was not told", &error, ui);
     }
-    Ok(Exit::Done)
+    Ok(if matches!(saved, Saved::Refused { .. }) { Exit::DoneInPart } else { Exit::Done })
 }
 
 fn read_state(text: &str) -> Result<State, Error> {
@@ -145,8 +145,11 @@ fn tell(saved: &Saved, engine: &Engine, ui: &mut Ui) -> Result<(), Error> {
                 stored_bytes: report.stored_bytes,
             })?;
         }
-        Saved::Skipped { session, why } => {
-            ui.say(format_args!("No checkpoint taken: {why}"))?;
+        Saved::Skipped { session, why } | Saved::Refused { session, why } => {
+            match saved {
+                Saved::Refused { .. } => ui.note(format_args!("no checkpoint taken: {why}")),
+                _ => ui.say(format_args!("No checkpoint taken: {why}"))?,
+            }
             ui.data(&contract::NotSaved {
                 skipped: true,
                 reason: why.clone(),

@@ -72,7 +72,9 @@ fn end(
     } else {
         match engine.save(Some(&session.id.to_string()), SaveRequest::new(trigger)) {
             Ok(Saved::Taken(report)) => ui.note(format_args!("saved {}", report.checkpoint.handle)),
-            Ok(Saved::Skipped { why, .. }) => ui.note(format_args!("no last checkpoint: {why}")),
+            Ok(Saved::Skipped { why, .. } | Saved::Refused { why, .. }) => {
+                ui.note(format_args!("no last checkpoint: {why}"));
+            }
             Err(error) => {
                 ui.note(format_args!("the last checkpoint failed: {error}"));
                 exit = Exit::DoneInPart;

@@ -1,11 +1,13 @@
 //! `biv session recover`: what can be done about a session that stopped.
 
+use bivouac_core::agent::AgentKind;
 use bivouac_core::recovery::Action;
 use bivouac_core::session::Status;
 use bivouac_core::text::Note;
 use bivouac_engine::Engine;
 use bivouac_engine::recover::Recovery;
 use bivouac_engine::resume::start;
+use bivouac_engine::supervise::RunOrder;
 use bivouac_journal::runs::KnownRun;
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
@@ -118,6 +120,12 @@ fn act(
 /// A damaged checkpoint is passed over; else the newest is what `biv resume` takes by itself.
 fn resume(recovery: &Recovery, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
     engine.note_fallback(recovery)?;
+    // What is no agent has no conversation to go on with: its command is run again, in the same session.
+    if let (Some(run), Err(_)) = (&recovery.run, recovery.session.agent_type.parse::<AgentKind>()) {
+        let order = RunOrder { command: run.started.command.clone(), ..RunOrder::default() };
+        engine.reopen(&recovery.session)?;
+        return carry_out(&order, &recovery.session, engine, ui);
+    }
     let kept = recovery.checkpoint.as_ref().filter(|_| recovery.damaged.is_some());
     let args = ResumeArgs::of(&recovery.session, kept.map(|kept| &kept.taken.checkpoint));
     run_as(&args, engine, ui, |launch| {
