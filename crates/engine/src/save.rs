@@ -221,7 +221,10 @@ impl Engine {
         let _store_lock = self.use_store()?;
         let parent = self.journal.last_checkpoint(session.id)?.map(|kept| kept.taken.checkpoint);
         let scene = self.scene()?;
-        let stored = match self.store_workspace(session, draft, parent.as_ref(), &scene)? {
+        let moment = self.journal.moment()?;
+        let stored = self.store_workspace(session, draft, parent.as_ref(), &scene)?;
+        drop(moment);
+        let stored = match stored {
             Stored::Whole(stored) => stored,
             Stored::Unchanged(why) => {
                 return Ok(Saved::Skipped { session: Box::new(session.clone()), why });

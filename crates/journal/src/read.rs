@@ -8,7 +8,17 @@ use rusqlite::Connection;
 use crate::stored::{COLUMNS, NO_HASH, StoredEvent};
 use crate::{Journal, Result};
 
+/// As long as this lives, every question is answered from the same moment, and many cost little more than
+/// one. Nothing can be recorded meanwhile.
+pub struct Moment<'j> {
+    _transaction: rusqlite::Transaction<'j>,
+}
+
 impl Journal {
+    pub fn moment(&self) -> Result<Moment<'_>> {
+        Ok(Moment { _transaction: self.connection.unchecked_transaction()? })
+    }
+
     /// A session's events, oldest first.
     pub fn events(&self, session: SessionId) -> Result<Vec<StoredEvent>> {
         self.events_after(session, 0)

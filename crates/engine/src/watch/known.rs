@@ -103,7 +103,7 @@ impl Known {
     /// Watches what an earlier scan saw. Nothing is claimed about it before the next one.
     pub(crate) fn begin(&mut self, folders: impl Iterator<Item = Box<[u8]>>) {
         for folder in std::iter::once(Box::default()).chain(folders) {
-            self.watch(&folder);
+            self.watch(folder);
         }
     }
 
@@ -233,7 +233,7 @@ impl Known {
             self.forget(|own| !own.is_empty() && !all.contains(own));
         }
         for folder in folders {
-            if self.watch(&folder) {
+            if let Some(folder) = self.watch(folder) {
                 // What happened in it after it was scanned and before it was watched, nobody saw.
                 self.trees.insert(folder, self.tick);
             }
@@ -246,22 +246,25 @@ impl Known {
         self.trouble.is_none()
     }
 
-    /// Puts a folder under watch. `false` when it was already.
-    fn watch(&mut self, folder: &[u8]) -> bool {
-        let Some(notifier) = self.notifier.as_ref().filter(|_| self.trouble.is_none()) else {
-            return false;
-        };
-        let watch = match notifier.watch(&self.root.join(OsStr::from_bytes(folder))) {
+    /// Puts a folder under watch. Answers it if it was not.
+    fn watch(&mut self, folder: Box<[u8]>) -> Option<Box<[u8]>> {
+        let notifier = self.notifier.as_ref().filter(|_| self.trouble.is_none())?;
+        let watch = match notifier.watch(&self.root.join(OsStr::from_bytes(&folder))) {
             Ok(watch) => watch,
             // It went, or is no folder any more: its own folder was told.
-            Err(error) if is_gone(&error) => return false,
+            Err(error) if is_gone(&error) => return None,
             Err(error) => {
                 self.trouble = Some(cannot_watch(&error));
-                return false;
+                return None;
             }
         };
         // The same folder may have been known by another path.
-        self.folders.insert(watch, folder.into()).is_none_or(|before| *before != *folder)
+        let is_known = self.folders.get(&watch).is_some_and(|before| *before == folder);
+        if is_known {
+            return None;
+        }
+        self.folders.insert(watch, folder.clone());
+        Some(folder)
     }
 }
 
