@@ -347,6 +347,11 @@ fn moved(
 ) -> Option<Event> {
     let path = observation.transcript.as_ref().filter(|_| observation.subagent.is_none());
     let transcript = path.or(before.transcript.as_ref()).cloned();
+    // One that ran before the old one cannot have taken its place: it takes in the children of the dead.
+    let is_later =
+        |new: &ProcessId, old: &ProcessId| new.boot != old.boot || new.started >= old.started;
+    let process =
+        process.filter(|new| before.process.as_ref().is_none_or(|old| is_later(new, old)));
     let process = process.or_else(|| before.process.clone());
     if transcript == before.transcript && process == before.process {
         return None;

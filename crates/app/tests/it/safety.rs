@@ -112,7 +112,7 @@ fn a_disk_that_others_filled_costs_no_history() {
     env.set("BIV_STORE_MIN_FREE", "900TB");
     for n in 0..5 {
         env.write("a", format!("more {n}"));
-        env.biv(&["checkpoint", "create", "--trigger", "turn"]).ok();
+        assert_eq!(env.biv(&["checkpoint", "create", "--trigger", "turn"]).code, 3);
     }
     assert_eq!(env.json("checkpoint list").as_array().unwrap().len(), 16);
 }

@@ -42,7 +42,7 @@ fn failures_are_shown_until_they_are_old_news() {
     env.biv(&["checkpoint", "create"]).ok();
     env.write("a", "2");
     let skipped = env.run("checkpoint create --trigger turn");
-    assert!(skipped.starts_with("No checkpoint taken: the store has "), "{skipped}");
+    assert!(skipped.starts_with("exit 3\nnote: no checkpoint taken: the store has "), "{skipped}");
     let status = env.run("status");
     assert!(
         status.contains("warning    2026-01-21 14:32 no TURN checkpoint: the store has "),
