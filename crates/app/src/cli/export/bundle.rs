@@ -17,8 +17,9 @@ use crate::ui::Ui;
 
 /// Write a checkpoint as a bundle that can be kept, shared or imported elsewhere
 ///
-/// It holds the files, the conversation, the progress and what git said. Secrets are blotted out, and
-/// `.env` files and what `workspace.include` names are left out, unless `--raw` is given.
+/// It holds the files, the conversation, the progress and what git said. Secrets are blotted out
+/// of all but the files, and `.env` files and what `workspace.include` names are left out, unless `--raw`
+/// is given.
 #[derive(Debug, clap::Args)]
 pub struct BundleArgs {
     /// The checkpoint; the session's newest if left out
