@@ -11,7 +11,7 @@ use crate::checkpoint::{Checkpoint, Trigger};
 use crate::id::{CheckpointId, ObjectId, OperationId};
 use crate::operation::{Operation, Outcome};
 use crate::run::{RunEnded, RunStarted};
-use crate::session::NewSession;
+use crate::session::{NewSession, Status};
 use crate::text::{Name, Note};
 use crate::time::Timestamp;
 use crate::work::{
@@ -105,6 +105,19 @@ events! {
     SessionInterrupted(StatusChange) = "session.interrupted",
     RunStarted(Box<RunStarted>) = "run.started",
     RunEnded(RunEnded) = "run.ended",
+}
+
+impl Event {
+    /// The fact that a session came to be in a status.
+    pub fn of_status(status: Status, change: StatusChange) -> Self {
+        match status {
+            Status::Active => Self::SessionResumed(change),
+            Status::Paused => Self::SessionPaused(change),
+            Status::Interrupted => Self::SessionInterrupted(change),
+            Status::Completed => Self::SessionCompleted(change),
+            Status::Failed => Self::SessionFailed(change),
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::ProcessId;
+use crate::checkpoint::Trigger;
 use crate::session::Status;
 use crate::text::Note;
 use crate::time::exactly_in_words;
@@ -64,6 +65,15 @@ impl Ending {
         }
     }
 
+    /// What the checkpoint at such an end is taken for.
+    pub const fn trigger(self) -> Trigger {
+        match self {
+            Self::Exited { code: 0 } => Trigger::Complete,
+            Self::ShutDown { .. } => Trigger::Shutdown,
+            _ => Trigger::Error,
+        }
+    }
+
     /// Why, in words. `None` when all went well.
     pub fn reason(self) -> Option<String> {
         Some(match self {
@@ -111,6 +121,15 @@ fn signal_name(signal: i32) -> String {
     name.to_owned()
 }
 
+/// Did a program's last words say that there was no memory left? Only of one that died suddenly are they
+/// taken for more than talk, except for the one line that Python ends with.
+pub fn says_out_of_memory(tail: &str, is_sudden: bool) -> bool {
+    const WORDS: [&str; 4] =
+        ["heap out of memory", "memory allocation of ", "std::bad_alloc", "Cannot allocate memory"];
+    let last = tail.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    (is_sudden && WORDS.iter().any(|words| tail.contains(words))) || last == "MemoryError"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,5 +153,19 @@ mod tests {
         check(Ending::ShutDown { signal: 15 }, Status::Interrupted, down, 143);
         let lost = Some("Process is gone, and nobody saw it end");
         check(Ending::Lost, Status::Interrupted, lost, 1);
+    }
+
+    #[test]
+    fn last_words_tell_of_missing_memory() {
+        let check = |tail: &str, is_sudden: bool, expected: bool| {
+            assert_eq!(says_out_of_memory(tail, is_sudden), expected, "{tail}");
+        };
+        let node =
+            "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory\r\n";
+        check(node, true, true);
+        check("the tests ran into a heap out of memory, I mended that\n", false, false);
+        check("Traceback (most recent call last):\nMemoryError\n", false, true);
+        check("memory allocation of 8589934592 bytes failed\n", true, true);
+        check("done\n", true, false);
     }
 }

@@ -90,7 +90,7 @@ impl Engine {
     /// All that can be told about a run from here.
     fn life_of_run(&self, run: &KnownRun) -> Result<OpenRun> {
         let child = match &run.started.child {
-            Some(child) if run.started.machine == machine() => running::life(child),
+            Some(child) if run.started.machine == running::machine() => running::life(child),
             _ => Life::Unknown,
         };
         Ok(OpenRun {
@@ -154,10 +154,7 @@ impl Engine {
         let reason = it.reason.as_deref().map(Note::cut);
         let change = StatusChange { reason, until: None };
         let is_change = it.session.status == Status::Active;
-        let status = is_change.then_some(match it.status {
-            Status::Failed => Event::SessionFailed(change),
-            _ => Event::SessionInterrupted(change),
-        });
+        let status = is_change.then(|| Event::of_status(it.status, change));
         let ended = it.ending.map(|ending| Event::RunEnded(RunEnded { ending }));
         let stamp = |event| NewEvent {
             id: EventId::new(self.clock.new_id()),
@@ -178,11 +175,6 @@ fn told(it: &Stopped) -> String {
     let word = if it.status == Status::Failed { "failed" } else { "was interrupted" };
     let reason = it.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
     format!("session {handle} {word}{reason}; `biv session recover {handle}` brings it back")
-}
-
-/// What this machine is called.
-pub(crate) fn machine() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 fn modified(path: &Path) -> Option<Timestamp> {

@@ -1,5 +1,6 @@
 //! Saving a checkpoint: scan, store, read back, record. Only then is it said to be saved.
 
+use bivouac_capture::running;
 use bivouac_core::autosave::{self, Change, Skip, Verdict};
 use bivouac_core::checkpoint::{Checkpoint, State, Trigger};
 use bivouac_core::conversation::ConversationSummary;
@@ -468,6 +469,5 @@ pub(crate) fn who() -> String {
     let user = std::env::var("USER")
         .or_else(|_| std::env::var("LOGNAME"))
         .unwrap_or_else(|_| "unknown".to_owned());
-    let machine = rustix::system::uname();
-    format!("{user}@{}", machine.nodename().to_string_lossy())
+    format!("{user}@{}", running::machine())
 }

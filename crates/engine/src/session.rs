@@ -63,24 +63,18 @@ impl Engine {
     ) -> Result<Session> {
         check_change(session, status)?;
         let change = StatusChange { reason, until: None };
-        let event = match status {
-            Status::Active => Event::SessionResumed(change),
-            Status::Paused => Event::SessionPaused(change),
-            Status::Interrupted => Event::SessionInterrupted(change),
-            Status::Completed => Event::SessionCompleted(change),
-            Status::Failed => Event::SessionFailed(change),
-        };
+        let event = Event::of_status(status, change);
         self.record(session.id, vec![event])?;
         self.session(Some(&session.id.to_string()))
     }
 
     /// Work that goes on is active, whatever it was.
-    pub fn reopen(&mut self, session: &Session) -> Result<()> {
+    pub fn reopen(&mut self, session: &Session) -> Result<Session> {
         let session = self.session(Some(&session.id.to_string()))?;
-        if session.status != Status::Active {
-            self.change_status(&session, Status::Active, None)?;
+        match session.status {
+            Status::Active => Ok(session),
+            _ => self.change_status(&session, Status::Active, None),
         }
-        Ok(())
     }
 
     pub fn session_log(&self, session: &Session) -> Result<Vec<LogLine>> {

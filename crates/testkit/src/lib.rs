@@ -22,8 +22,8 @@ use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
 pub use normalize::{Normalizer, without_costs};
-pub use processes::{hang_up, kill, terminate};
-pub use tmux::{TmuxServer, until};
+pub use processes::{hang_up, kill, terminate, until};
+pub use tmux::TmuxServer;
 pub use tree::{Tree, read_stats, read_tree};
 
 /// A workspace, a home and a store that nobody else knows.

@@ -40,6 +40,17 @@ impl TestEnv {
     }
 }
 
+/// Waits for something that others do in their own time.
+pub fn until(what: &str, mut is_there: impl FnMut() -> bool) {
+    for _ in 0..1_000 {
+        if is_there() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{what} did not come");
+}
+
 /// `kill -9`
 pub fn kill(process: i32) {
     send(process, Signal::KILL);

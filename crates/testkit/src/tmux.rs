@@ -1,8 +1,5 @@
 //! A tmux server that belongs to one test.
 
-use std::thread;
-use std::time::Duration;
-
 use crate::{TestEnv, left_out};
 
 /// Ends the server when the test ends.
@@ -46,17 +43,6 @@ impl TmuxServer<'_> {
 }
 
 const ASIDE: &str = "aside";
-
-/// Waits for something that others do in their own time.
-pub fn until(what: &str, is_there: impl Fn() -> bool) {
-    for _ in 0..1_000 {
-        if is_there() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    panic!("{what} did not come");
-}
 
 impl Drop for TmuxServer<'_> {
     fn drop(&mut self) {

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use bivouac_core::run::Ending;
 use bivouac_core::session::Session;
 use bivouac_core::text::{Note, count, printable};
 use bivouac_core::time::{Age, exactly_in_words};
@@ -204,11 +203,7 @@ pub fn carry_out(
     engine: &Engine,
     ui: &mut Ui,
 ) -> Result<Exit, Error> {
-    let how_often = match order.saves {
-        Saves::AsSet => Some(engine.config.autosave.interval),
-        Saves::Every(interval) => Some(interval),
-        Saves::Never => None,
-    };
+    let how_often = order.saves.interval(engine.config.autosave.interval);
     let how_often = how_often.map_or("never saved by itself".to_owned(), |interval| {
         format!("saved every {} when something changed", exactly_in_words(interval))
     });
@@ -240,7 +235,7 @@ fn tell(report: &RunReport, ui: &mut Ui) -> Result<(), Error> {
         let n = count(report.n_failures, "save");
         ui.note(format_args!("the last {n} failed: {why}"));
     }
-    if !matches!(report.ending, Ending::Exited { code: 0 }) {
+    if report.ending.reason().is_some() && report.last.is_some() {
         ui.note(format_args!("`biv session recover {}` brings it back", report.session.handle));
     }
     ui.data(&json!({

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use bivouac_testkit::{TestEnv, hang_up, terminate};
+use bivouac_testkit::{TestEnv, hang_up, terminate, until};
 use serde_json::Value;
 
 use crate::env;
@@ -22,11 +22,7 @@ fn story(env: &TestEnv) -> (Value, Vec<String>) {
 
 /// Waits until a file is there: then the command is under way.
 fn await_file(env: &TestEnv, path: &str) {
-    let started = Instant::now();
-    while !env.exists(path) {
-        assert!(started.elapsed() < Duration::from_secs(20), "`{path}` never came");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until(path, || env.exists(path));
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use bivouac_testkit::TestEnv;
+use bivouac_testkit::{TestEnv, until};
 use insta::assert_snapshot;
 
 use crate::env;
@@ -13,17 +13,9 @@ fn n_checkpoints(env: &TestEnv) -> usize {
     env.json("checkpoint list").as_array().unwrap().len()
 }
 
-fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_so() {
-        assert!(started.elapsed() < Duration::from_secs(20), "{what} never came true");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 fn start(env: &TestEnv, options: &[&str]) -> Child {
     let child = env.start_live(&[&["watch"][..], options].concat());
-    await_that("the watcher", || env.json("watch --status")["watcher"].is_object());
+    until("the watcher", || env.json("watch --status")["watcher"].is_object());
     child
 }
 
@@ -37,13 +29,13 @@ fn what_changes_is_saved_and_what_does_not_is_not() {
     let env = env();
     env.write("a", "1");
     let child = start(&env, &["--interval", "1s"]);
-    await_that("a first checkpoint", || n_checkpoints(&env) == 1);
+    until("a first checkpoint", || n_checkpoints(&env) == 1);
     env.write("deep/er/b", "1");
-    await_that("a second checkpoint", || n_checkpoints(&env) == 2);
+    until("a second checkpoint", || n_checkpoints(&env) == 2);
     std::thread::sleep(Duration::from_millis(2_500));
     assert_eq!(n_checkpoints(&env), 2);
     env.write("deep/er/b", "2").remove("a");
-    await_that("a third checkpoint", || n_checkpoints(&env) == 3);
+    until("a third checkpoint", || n_checkpoints(&env) == 3);
     stop(&env, child);
     env.biv(&["checkpoint", "restore", "latest", "--into", "../out"]).ok();
     assert_eq!(bivouac_testkit::read_tree(&env.root().join("out")), env.tree());
@@ -151,13 +143,13 @@ fn where_nothing_can_be_watched_everything_is_looked_at() {
         command.env("BIV_STORE_MIN_FREE", "0").stderr(std::process::Stdio::piped());
         let mut child = command.spawn().unwrap();
         let is_up = || env.json("watch --status")["watcher"].is_object();
-        await_that("the watcher", || is_up() || child.try_wait().unwrap().is_some());
+        until("the watcher", || is_up() || child.try_wait().unwrap().is_some());
         if !is_up() {
             return bivouac_testkit::left_out("this kernel does not let us set a limit");
         }
-        await_that("a first checkpoint", || n_checkpoints(&env) == 1);
+        until("a first checkpoint", || n_checkpoints(&env) == 1);
         env.write("a/b/c/d", "2");
-        await_that("a second checkpoint", || n_checkpoints(&env) == 2);
+        until("a second checkpoint", || n_checkpoints(&env) == 2);
         let status = env.json("watch --status");
         let trouble = status["watcher"]["trouble"].as_str().unwrap_or_default();
         assert!(trouble.contains(expected), "{status}");

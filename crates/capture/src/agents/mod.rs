@@ -61,6 +61,11 @@ pub trait Agent: Sync {
         true
     }
 
+    /// The files that change when something is said. Most agents name theirs.
+    fn grows_in(&self, transcript: Option<&Path>, _home: &Path) -> Vec<PathBuf> {
+        transcript.map(Path::to_owned).into_iter().collect()
+    }
+
     /// Reads one more record of a part.
     fn read(&self, record: &Value, reading: &mut Reading);
 

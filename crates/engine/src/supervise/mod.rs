@@ -3,10 +3,12 @@
 //!
 //! - `apart`: a run that goes on by itself, in tmux or out of sight
 //! - `stage`: the program, its terminal and ours, and what is passed between them
+//! - `attend`: being there until it ends, and ending it when its time has come
 //! - `saver`: saving once in a while
 //! - `vigil`: the same for an agent that somebody started by hand
 
 mod apart;
+mod attend;
 mod saver;
 mod stage;
 mod vigil;
@@ -17,9 +19,8 @@ use std::time::{Duration, Instant};
 use bivouac_capture::agents;
 use bivouac_capture::process::find_program;
 use bivouac_capture::running;
-use bivouac_capture::tmux::Tmux;
 use bivouac_core::agent::AgentKind;
-use bivouac_core::checkpoint::{Checkpoint, Trigger};
+use bivouac_core::checkpoint::Checkpoint;
 use bivouac_core::event::{Event, StatusChange};
 use bivouac_core::id::SessionId;
 use bivouac_core::progress::Silent;
@@ -28,12 +29,13 @@ use bivouac_core::session::{Session, Status};
 use bivouac_core::text::Note;
 
 pub use apart::{Apart, look};
+use attend::{Onlookers, Watching};
 pub use bivouac_capture::supervised::{LEADER, lead};
 use saver::Saver;
 use stage::Stage;
 pub use vigil::{VigilEnd, keep_vigil};
 
-use crate::home::{Home, Wishes};
+use crate::home::{Home, Wishes, home_folder};
 use crate::lock::{Hold, Lock, owner};
 use crate::open::Need;
 use crate::session::SessionDraft;
@@ -70,6 +72,17 @@ pub enum Saves {
     Never,
 }
 
+impl Saves {
+    /// The time between two; `None` for never.
+    pub const fn interval(self, as_set: Duration) -> Option<Duration> {
+        match self {
+            Self::AsSet => Some(as_set),
+            Self::Every(interval) => Some(interval),
+            Self::Never => None,
+        }
+    }
+}
+
 /// What came of a run.
 #[derive(Debug)]
 pub struct RunReport {
@@ -82,9 +95,6 @@ pub struct RunReport {
     /// Why none of this could be put on record, if so.
     pub unrecorded: Option<Error>,
 }
-
-/// How long a last save is waited for before a command is told to end: whoever ends us may be in a hurry.
-const FAREWELL_SAVE: Duration = Duration::from_secs(3);
 
 impl Engine {
     /// The session a run belongs to, opened or reopened.
@@ -100,20 +110,18 @@ impl Engine {
             return self.new_session(draft);
         };
         let session = self.session(Some(word))?;
-        match session.status {
-            Status::Active => Ok(session),
-            _ => self.change_status(&session, Status::Active, None),
-        }
+        self.reopen(&session)
     }
 
     /// Files in which the agents of a session write down what is said.
     pub(crate) fn transcripts(&self, session: SessionId) -> Result<Vec<PathBuf>> {
         let conversations = self.journal.conversations(session)?;
-        Ok(conversations
-            .into_iter()
-            .filter_map(|it| it.started.transcript)
-            .map(PathBuf::from)
-            .collect())
+        let home = home_folder().unwrap_or_default();
+        let files = conversations.iter().flat_map(|it| {
+            let transcript = it.started.transcript.as_deref().map(Path::new);
+            agents::of(it.started.agent).grows_in(transcript, &home)
+        });
+        Ok(files.collect())
     }
 
     /// Puts on record that a session's command could not be started.
@@ -127,12 +135,8 @@ impl Engine {
         let now = self.session(Some(&session.id.to_string()))?;
         let change = StatusChange { reason: ending.reason().map(|it| Note::cut(&it)), until: None };
         // Someone may have paused it, or called it done, meanwhile.
-        if now.status.allows(ending.status()) && now.status == Status::Active {
-            events.push(match ending.status() {
-                Status::Completed => Event::SessionCompleted(change),
-                Status::Interrupted => Event::SessionInterrupted(change),
-                _ => Event::SessionFailed(change),
-            });
+        if now.status == Status::Active {
+            events.push(Event::of_status(ending.status(), change));
         }
         self.record(session.id, events)?;
         self.session(Some(&session.id.to_string()))
@@ -148,14 +152,11 @@ pub fn run(order: &RunOrder, session: &Session, wishes: &Wishes) -> Result<RunRe
         let owner = owner(&lock_path).unwrap_or_default();
         return Err(Error::AlreadySupervised { handle: session.handle.clone(), owner });
     };
-    let interval = match order.saves {
-        Saves::AsSet => Some(engine.config.autosave.interval),
-        Saves::Every(interval) => Some(interval),
-        Saves::Never => None,
-    };
+    let interval = order.saves.interval(engine.config.autosave.interval);
     let grace = engine.config.grace;
     let environment = environment(&home, session, order, wishes);
-    let mut stage = match Stage::set(order, &environment, &home.workspace) {
+    let set = |environment: Vec<_>| Stage::set(order, &environment, &home.workspace);
+    let mut stage = match environment.and_then(set) {
         Ok(stage) => stage,
         Err(error) => {
             engine.give_up(session, &error);
@@ -169,12 +170,7 @@ pub fn run(order: &RunOrder, session: &Session, wishes: &Wishes) -> Result<RunRe
     let onlookers = order.tmux.as_ref().map(|name| Onlookers::new(name));
     let mut watching = Watching { lock: &lock, grace, deadline, onlookers };
     let ending = watching.until_the_end(&mut stage, &mut saver, order.timeout.unwrap_or_default());
-    let trigger = match ending {
-        Ending::Exited { code: 0 } => Trigger::Complete,
-        Ending::ShutDown { .. } => Trigger::Shutdown,
-        _ => Trigger::Error,
-    };
-    saver.save_last(trigger, ending.reason().as_deref(), &mut stage.leave());
+    saver.save_last(ending.trigger(), ending.reason().as_deref(), &mut stage.leave());
     let recorded = begun.and_then(|()| {
         let mut engine = Engine::open(&saver.wishes(), Need::Write, Box::new(Silent))?;
         let session = engine.end_run(session, ending)?;
@@ -221,8 +217,8 @@ fn environment(
     session: &Session,
     order: &RunOrder,
     wishes: &Wishes,
-) -> Vec<(String, String)> {
-    let around = order.around.as_deref().and_then(|path| apart::take_environment(path).ok());
+) -> Result<Vec<(String, String)>> {
+    let around = order.around.as_deref().map(apart::take_environment).transpose()?;
     let mut pairs = around.unwrap_or_default();
     pairs.push(("BIV_SESSION".to_owned(), session.id.to_string()));
     if wishes.store.is_some() {
@@ -233,7 +229,7 @@ fn environment(
         Saves::Every(interval) => pairs.extend(saver::overrides(Some(interval))),
         Saves::Never => pairs.extend(saver::overrides(None)),
     }
-    pairs
+    Ok(pairs)
 }
 
 /// Is there such a program?
@@ -258,137 +254,4 @@ fn agent_type(program: &str) -> String {
     let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let known = AgentKind::ALL.into_iter().find(|kind| agents::of(*kind).program() == name);
     known.map_or(name, |kind| kind.to_string())
-}
-
-/// What is kept in mind while a command runs.
-struct Watching<'w> {
-    lock: &'w Lock,
-    grace: Duration,
-    deadline: Option<Instant>,
-    onlookers: Option<Onlookers>,
-}
-
-/// Those who look at our tmux session. tmux has a hook for when one leaves, but cannot always tell which session
-/// it was that they left.
-struct Onlookers {
-    session: String,
-    n_clients: usize,
-    next_look: Instant,
-}
-
-impl Onlookers {
-    const EVERY: Duration = Duration::from_secs(2);
-
-    fn new(session: &str) -> Self {
-        Self { session: session.to_owned(), n_clients: 0, next_look: Instant::now() + Self::EVERY }
-    }
-
-    /// Has anyone left since this was last asked?
-    fn have_left(&mut self) -> bool {
-        if Instant::now() < self.next_look {
-            return false;
-        }
-        self.next_look = Instant::now() + Self::EVERY;
-        let before = self.n_clients;
-        self.n_clients = Tmux::standard().n_clients(&self.session).unwrap_or(before);
-        self.n_clients < before
-    }
-}
-
-/// Why a command is being ended.
-struct Farewell {
-    ending: Ending,
-    /// When it is told to end, if the last save is not through before.
-    tell_at: Instant,
-    /// When it is ended, if it did not by itself.
-    kill_at: Option<Instant>,
-}
-
-/// Signs of life come this often.
-const BEAT: Duration = Duration::from_secs(10);
-
-impl Watching<'_> {
-    fn until_the_end(&mut self, stage: &mut Stage, saver: &mut Saver, timeout: Duration) -> Ending {
-        let mut farewell: Option<Farewell> = None;
-        let mut next_beat = Instant::now();
-        loop {
-            let now = Instant::now();
-            if now >= next_beat {
-                self.lock.beat();
-                next_beat = now + BEAT;
-            }
-            let seen = stage.wait(self.next_moment(saver, farewell.as_ref(), next_beat));
-            for (process, fate) in &seen.fates {
-                saver.ended(*process, *fate);
-            }
-            if let Some(ending) = seen.ending {
-                // What it did by itself is not what was done to it.
-                let is_told = farewell.as_ref().is_some_and(|it| it.kill_at.is_some());
-                return farewell.filter(|_| is_told).map_or(ending, |it| it.ending);
-            }
-            let is_late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            let timed_out = Ending::TimedOut { after_seconds: timeout.as_secs() };
-            let wish = seen.shutdown.map(|signal| Ending::ShutDown { signal });
-            match (&mut farewell, wish.or(is_late.then_some(timed_out))) {
-                (None, Some(ending)) => farewell = Some(begin_farewell(ending, saver)),
-                // Told twice, somebody means it.
-                (Some(farewell), Some(_)) if wish.is_some() => farewell.tell_at = Instant::now(),
-                (None, None) if self.onlookers.as_mut().is_some_and(Onlookers::have_left) => {
-                    saver.save_beside(Trigger::Detach);
-                }
-                (None, None) => saver.tick(),
-                _ => {}
-            }
-            if let Some(farewell) = &mut farewell {
-                self.go_on_with(farewell, stage, saver);
-            }
-        }
-    }
-
-    fn next_moment(
-        &self,
-        saver: &Saver,
-        farewell: Option<&Farewell>,
-        next_beat: Instant,
-    ) -> Instant {
-        let farewell = farewell.map(|it| it.kill_at.unwrap_or(it.tell_at));
-        let deadline = self.deadline.filter(|_| farewell.is_none());
-        let save = saver.next_look().filter(|_| farewell.is_none());
-        let onlookers = self.onlookers.as_ref().map(|it| it.next_look);
-        [Some(next_beat), farewell, deadline, save, onlookers]
-            .into_iter()
-            .flatten()
-            .min()
-            .unwrap_or(next_beat)
-    }
-
-    fn go_on_with(&self, farewell: &mut Farewell, stage: &mut Stage, saver: &Saver) {
-        const SIGTERM: i32 = bivouac_capture::signals::SIGTERM;
-        let now = Instant::now();
-        match farewell.kill_at {
-            None if now >= farewell.tell_at || !saver.is_busy() => {
-                let signal = match farewell.ending {
-                    Ending::ShutDown { signal } => signal,
-                    _ => SIGTERM,
-                };
-                stage.signal(signal);
-                farewell.kill_at = Some(now + self.grace);
-            }
-            Some(kill_at) if now >= kill_at => {
-                stage.kill();
-                farewell.kill_at = Some(now + self.grace);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Saves what there is before the command hears of its end: it may not get far afterwards.
-fn begin_farewell(ending: Ending, saver: &mut Saver) -> Farewell {
-    let trigger = match ending {
-        Ending::ShutDown { .. } => Trigger::Shutdown,
-        _ => Trigger::Error,
-    };
-    saver.begin_last(trigger, ending.reason().as_deref());
-    Farewell { ending, tell_at: Instant::now() + FAREWELL_SAVE, kill_at: None }
 }

@@ -218,16 +218,14 @@ impl Saver {
         self.under_way.is_some()
     }
 
-    /// Takes note of a process that ended. Was it the save?
-    pub(crate) fn ended(&mut self, process: Pid, fate: Fate) -> bool {
-        let is_it = |save: &mut Save| {
+    /// Takes note of a process that ended, if it was the save.
+    pub(crate) fn ended(&mut self, process: Pid, fate: Fate) {
+        let is_it = |save: &Save| {
             i32::try_from(save.started.number).ok() == Some(process.as_raw_nonzero().get())
         };
-        if fate == Fate::Stopped || !self.under_way.as_mut().is_some_and(is_it) {
-            return false;
+        if fate != Fate::Stopped && self.under_way.as_ref().is_some_and(is_it) {
+            self.settle(fate);
         }
-        self.settle(fate);
-        true
     }
 
     fn settle(&mut self, fate: Fate) {

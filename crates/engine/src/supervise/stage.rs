@@ -15,7 +15,7 @@ use bivouac_capture::signals::{
 };
 use bivouac_capture::supervised::{Fate, Supervised, fates, suspend_job};
 use bivouac_core::agent::ProcessId;
-use bivouac_core::run::Ending;
+use bivouac_core::run::{Ending, says_out_of_memory};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
@@ -282,32 +282,4 @@ fn write_out(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(bytes)?;
     out.flush()
-}
-
-/// Did a program's last words say that there was no memory left? Only of one that died suddenly are they
-/// taken for more than talk, except for the one line that Python ends with.
-fn says_out_of_memory(tail: &str, is_sudden: bool) -> bool {
-    const WORDS: [&str; 4] =
-        ["heap out of memory", "memory allocation of ", "std::bad_alloc", "Cannot allocate memory"];
-    let last = tail.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    (is_sudden && WORDS.iter().any(|words| tail.contains(words))) || last == "MemoryError"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::says_out_of_memory;
-
-    #[test]
-    fn last_words_tell_of_missing_memory() {
-        let check = |tail: &str, is_sudden: bool, expected: bool| {
-            assert_eq!(says_out_of_memory(tail, is_sudden), expected, "{tail}");
-        };
-        let node =
-            "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory\r\n";
-        check(node, true, true);
-        check("the tests ran into a heap out of memory, I mended that\n", false, false);
-        check("Traceback (most recent call last):\nMemoryError\n", false, true);
-        check("memory allocation of 8589934592 bytes failed\n", true, true);
-        check("done\n", true, false);
-    }
 }

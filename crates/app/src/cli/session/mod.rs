@@ -9,6 +9,8 @@ pub mod recover;
 pub mod rename;
 pub mod show;
 
+use std::time::Duration;
+
 use bivouac_core::session::Session;
 use bivouac_core::time::{Timestamp, in_words};
 use bivouac_engine::Engine;
@@ -76,11 +78,14 @@ pub fn standing(session: &Session, engine: &Engine) -> String {
     }
 }
 
+const HALF_A_MINUTE: Duration = Duration::from_secs(30);
+
 /// A moment to come: `14:30 (in 2 hours)`.
 pub fn ahead(moment: Timestamp, engine: &Engine) -> String {
     let (at, now) = (engine.clock.in_short(moment), engine.clock.now());
     match moment > now {
-        true => format!("{at} (in {})", in_words(moment.since(now))),
+        // To the nearest minute: two hours are not one because a second has passed.
+        true => format!("{at} (in {})", in_words(moment.since(now) + HALF_A_MINUTE)),
         false => format!("{at} (over)"),
     }
 }

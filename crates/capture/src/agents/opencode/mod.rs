@@ -3,7 +3,7 @@
 mod hook;
 mod transcript;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bivouac_core::agent::AgentKind;
 use bivouac_core::observation::Observation;
@@ -50,6 +50,11 @@ impl Agent for Opencode {
     /// A plugin hears nothing of the end.
     fn says_goodbye(&self) -> bool {
         false
+    }
+
+    fn grows_in(&self, _transcript: Option<&Path>, home: &Path) -> Vec<PathBuf> {
+        let database = transcript::database(home);
+        vec![database.with_extension("db-wal"), database]
     }
 
     fn read(&self, record: &Value, reading: &mut Reading) {

@@ -38,7 +38,7 @@ pub(super) fn parts(conversation: &Conversation) -> Result<Vec<Part>> {
     Ok(parts)
 }
 
-fn database(home: &Path) -> PathBuf {
+pub(super) fn database(home: &Path) -> PathBuf {
     let base = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
     base.unwrap_or_else(|| home.join(".local/share")).join("opencode/opencode.db")
 }
