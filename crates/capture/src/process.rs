@@ -337,12 +337,21 @@ pub(crate) enum Group {
     Own,
 }
 
+/// Where a program says what it has to say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Says {
+    #[default]
+    Out,
+    /// On stderr: what we say on stdout is for a program.
+    Aside,
+}
+
 /// Starts a program with our own input and output. Answers its number; whoever asked looks after it.
 pub(crate) fn start_child(
     words: &[String],
     folder: &Path,
     environment: &[(&str, String)],
-    group: Group,
+    (group, says): (Group, Says),
 ) -> Result<u32> {
     use std::os::unix::process::CommandExt;
     let (program, args) = words.split_first().ok_or(Error::NotText)?;
@@ -354,6 +363,9 @@ pub(crate) fn start_child(
     command.args(args).current_dir(folder).envs(environment.iter().cloned()).env_remove(WITHIN);
     if group == Group::Own {
         command.process_group(0);
+    }
+    if says == Says::Aside {
+        command.stdout(std::io::stderr());
     }
     match command.spawn() {
         Ok(child) => Ok(child.id()),

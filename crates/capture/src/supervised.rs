@@ -12,7 +12,7 @@ use rustix::process::{
     wait, waitpid,
 };
 
-use crate::process::{Group, start_child};
+use crate::process::{Group, Says, start_child};
 use crate::pty::{self, Pty};
 use crate::running;
 use crate::{Error, Result};
@@ -44,14 +44,14 @@ impl Supervised {
         command: &[String],
         folder: &Path,
         environment: &[(&str, String)],
-        pty: Option<Pty>,
+        (pty, says): (Option<Pty>, Says),
     ) -> Result<Self> {
         let Some(pty) = pty else {
             // Where a terminal controls us, it must be able to control the program, and its signals reach
             // our whole group by themselves.
             let has_terminal = fs::File::open("/dev/tty").is_ok();
             let group = if has_terminal { Group::Ours } else { Group::Own };
-            let started = pid(start_child(command, folder, environment, group)?)?;
+            let started = pid(start_child(command, folder, environment, (group, says))?)?;
             return Ok(Self { pty: None, started, program: started, group });
         };
         let own = std::env::current_exe().map_err(Error::io("biv"))?;
@@ -59,7 +59,7 @@ impl Supervised {
         let leader =
             [own.to_string_lossy().into_owned(), LEADER.to_owned(), terminal, "--".to_owned()];
         let command: Vec<String> = leader.into_iter().chain(command.iter().cloned()).collect();
-        let started = pid(start_child(&command, folder, environment, Group::Ours)?)?;
+        let started = pid(start_child(&command, folder, environment, (Group::Ours, Says::Out))?)?;
         let program = child_of(started).unwrap_or(started);
         Ok(Self { pty: Some(pty), started, program, group: Group::Own })
     }
@@ -120,7 +120,7 @@ pub fn fates() -> Vec<(Pid, Fate)> {
 
 /// Runs a program on our own terminal, until it ends.
 pub fn look_at(command: &[String], folder: &Path) -> Result<()> {
-    let program = pid(start_child(command, folder, &[], Group::Ours)?)?;
+    let program = pid(start_child(command, folder, &[], (Group::Ours, Says::Out))?)?;
     while matches!(waitpid(Some(program), WaitOptions::empty()), Err(rustix::io::Errno::INTR)) {}
     Ok(())
 }
@@ -150,7 +150,7 @@ fn stop() {
 pub fn lead(terminal: &Path, command: &[String]) -> Result<u8> {
     pty::take_over(terminal).map_err(Error::io(terminal))?;
     let folder = std::env::current_dir().map_err(Error::io("."))?;
-    let program = pid(start_child(command, &folder, &[], Group::Own)?)?;
+    let program = pid(start_child(command, &folder, &[], (Group::Own, Says::Out))?)?;
     let to_front = || {
         let _only_while_we_lead = rustix::termios::tcsetpgrp(io::stdin(), program);
         let _gone = kill_process_group(program, Signal::CONT);

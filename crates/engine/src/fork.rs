@@ -1,6 +1,5 @@
 //! A second way from a checkpoint: files, conversation and history of its own. The first stays untouched.
 
-use std::fs;
 use std::path::Path;
 
 use bivouac_capture::git;
@@ -80,21 +79,5 @@ impl Engine {
             &format!("forked {} into {}", origin.handle, session.handle),
         )?;
         Ok(ForkReport { session, checkpoint: saved.checkpoint, n_files: written.n_files, has_git })
-    }
-
-    /// Conversations that went back to their agents long ago are no longer needed here.
-    pub(crate) fn forget_restored(&self) {
-        const A_MONTH_SECS: u64 = 30 * 86_400;
-        let entries = fs::read_dir(self.home.restored()).into_iter().flatten().flatten();
-        for entry in entries {
-            let age = entry
-                .metadata()
-                .and_then(|meta| meta.modified())
-                .ok()
-                .and_then(|at| at.elapsed().ok());
-            if age.is_some_and(|age| age.as_secs() > A_MONTH_SECS) {
-                let _next_time = fs::remove_dir_all(entry.path());
-            }
-        }
     }
 }

@@ -38,7 +38,7 @@ impl Engine {
 
     /// Applies retention everywhere, then sweeps.
     pub fn gc(&mut self) -> Result<SweepReport> {
-        self.forget_restored();
+        self.forget_old();
         let n_expired = self.retain()?;
         let mut report = self.sweep_packs()?;
         report.n_expired = n_expired;
@@ -47,6 +47,26 @@ impl Engine {
             fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&stamp);
         touched.map_err(Error::io(&stamp))?;
         Ok(report)
+    }
+
+    /// Removes files that served one moment: conversations on their way, marks of runs, and what nobody took
+    /// that was left for a run. A supervisor that lives touches its own.
+    fn forget_old(&self) {
+        const AN_HOUR: u64 = 3_600;
+        const A_MONTH: u64 = 30 * 86_400;
+        let folders = [self.home.restored(), self.home.runs()];
+        let entries = folders.iter().flat_map(fs::read_dir).flatten().flatten();
+        for path in entries.map(|entry| entry.path()) {
+            let modified = path.metadata().and_then(|meta| meta.modified());
+            let age = modified.ok().and_then(|at| at.elapsed().ok()).map_or(0, |it| it.as_secs());
+            let limit = if path.extension() == Some("env".as_ref()) { AN_HOUR } else { A_MONTH };
+            if age > limit {
+                let _next_time = match path.is_dir() {
+                    true => fs::remove_dir_all(&path),
+                    false => fs::remove_file(&path),
+                };
+            }
+        }
     }
 
     /// What a sweep would give back, without doing it.

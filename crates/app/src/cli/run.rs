@@ -10,7 +10,7 @@ use bivouac_engine::Engine;
 use bivouac_engine::home::Wishes;
 use bivouac_engine::open::Need;
 use bivouac_engine::supervise::{
-    Apart, LEADER, RunOrder, RunReport, Saves, lead, look, run as supervise,
+    Apart, LEADER, RunOrder, RunReport, Saves, Says, lead, look, run as supervise,
 };
 use bivouac_engine::terminal::check_tmux;
 use owo_colors::OwoColorize;
@@ -213,7 +213,8 @@ pub fn carry_out(
         workspace: Some(engine.home.workspace.clone()),
         store: Some(engine.home.store.clone()),
     };
-    let report = supervise(order, session, &place)?;
+    let says = if ui.is_json() { Says::Aside } else { order.says };
+    let report = supervise(&RunOrder { says, ..order.clone() }, session, &place)?;
     tell(&report, ui)?;
     Ok(Exit::Code(report.ending.exit_code()))
 }

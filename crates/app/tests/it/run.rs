@@ -301,3 +301,13 @@ fn every_session_is_saved_for_itself() {
         list.as_array().unwrap().iter().map(|it| it["trigger"].as_str().unwrap()).collect();
     assert!(triggers.iter().filter(|it| **it == "PERIODIC").count() >= 2, "{triggers:?}");
 }
+
+#[test]
+fn an_answer_for_a_program_is_one_document() {
+    let env = env();
+    let run = env.live(&["run", "--json", "--", "sh", "-c", "echo hello; exit 4"]);
+    assert_eq!(run.code, 4);
+    let answer: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(answer["ending"]["code"], 4);
+    assert!(run.stderr.contains("hello"), "{}", run.stderr);
+}

@@ -30,6 +30,7 @@ use bivouac_core::text::Note;
 
 pub use apart::{Apart, look};
 use attend::{Onlookers, Watching};
+pub use bivouac_capture::process::Says;
 pub use bivouac_capture::supervised::{LEADER, lead};
 use saver::Saver;
 use stage::Stage;
@@ -54,6 +55,7 @@ pub struct RunOrder {
     pub prompt: Option<Note>,
     pub timeout: Option<Duration>,
     pub saves: Saves,
+    pub says: Says,
     /// The tmux session we are in.
     pub tmux: Option<String>,
     /// Where the environment was left that it was started in.

@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Instant;
 
+use bivouac_capture::process::Says;
 use bivouac_capture::pty::{Pty, RawTerminal};
 use bivouac_capture::running;
 use bivouac_capture::signals::{
@@ -37,7 +38,7 @@ pub(crate) struct Stage {
 }
 
 enum Output {
-    Ours,
+    Ours(Says),
     Log(File),
     /// Whoever looked is gone.
     Nobody,
@@ -78,13 +79,14 @@ impl Stage {
                 let file = options.append(true).create(true).mode(0o600).open(path);
                 Output::Log(file.map_err(Error::io(path))?)
             }
-            None => Output::Ours,
+            None => Output::Ours(order.says),
         };
         let signals = Signals::catch(&CAUGHT).map_err(Error::io("signals"))?;
         let environment: Vec<(&str, String)> =
             environment.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
         let oom_kills = running::oom_kills();
-        let supervised = Supervised::start(&order.command, &folder, &environment, pty)?;
+        let supervised =
+            Supervised::start(&order.command, &folder, &environment, (pty, order.says))?;
         let hears = supervised.pty.is_some() && is_seen && order.log.is_none();
         let raw = if hears { RawTerminal::enter() } else { None };
         let (typed, tail) = (VecDeque::new(), VecDeque::new());
@@ -170,7 +172,8 @@ impl Stage {
         let too_many = self.tail.len().saturating_sub(TAIL);
         self.tail.drain(..too_many);
         let written = match &mut self.output {
-            Output::Ours => write_out(&buffer[..n]),
+            Output::Ours(Says::Out) => write_out(io::stdout().lock(), &buffer[..n]),
+            Output::Ours(Says::Aside) => write_out(io::stderr().lock(), &buffer[..n]),
             Output::Log(file) => file.write_all(&buffer[..n]),
             Output::Nobody => Ok(()),
         };
@@ -278,8 +281,7 @@ struct Ready {
     typed: bool,
 }
 
-fn write_out(bytes: &[u8]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+fn write_out(mut out: impl Write, bytes: &[u8]) -> io::Result<()> {
     out.write_all(bytes)?;
     out.flush()
 }
