@@ -30,6 +30,8 @@ pub enum Error {
     Catalog(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("`{}` is not empty", path.display())]
     NotEmpty { path: PathBuf },
+    #[error("it was called off, and nothing was changed")]
+    Cancelled,
 }
 
 impl Error {
@@ -64,7 +66,7 @@ impl Error {
             Self::Missing { .. } | Self::Damaged { .. } | Self::Malformed { .. } => {
                 Some("run `biv verify` to see which checkpoints are affected")
             }
-            Self::Catalog(_) => None,
+            Self::Catalog(_) | Self::Cancelled => None,
             Self::NotEmpty { .. } => Some("choose a new or an empty folder"),
         }
     }

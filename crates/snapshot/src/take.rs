@@ -157,8 +157,9 @@ pub fn take<'c>(
     let read_root = |source| Error::Read { path: ".".into(), source };
     let mut root = walk.run(since).map_err(read_root)?;
     walk.scope.check_tracked()?;
-    let reader = FileReader { root: request.root, max_file_size: request.settings.max_file_size };
-    reader.read_all(&mut root, sink, progress)?;
+    let max_file_size = request.settings.max_file_size;
+    let reader = FileReader { root: request.root, max_file_size, progress };
+    reader.read_all(&mut root, sink)?;
     let (tree, totals) = make_tree(&mut root, sink)?;
     Ok(Taken { tree, coverage: totals.into(), root })
 }
@@ -166,6 +167,7 @@ pub fn take<'c>(
 struct FileReader<'a> {
     root: &'a Root,
     max_file_size: u64,
+    progress: &'a dyn Progress,
 }
 
 /// A file that has to be read, and where the answer goes.
@@ -182,25 +184,29 @@ const BATCH_FILES: usize = 512;
 const ATTEMPTS: usize = 3;
 
 impl FileReader<'_> {
-    fn read_all(
-        &self,
-        root: &mut Folder<'_>,
-        sink: &mut Sink<'_>,
-        progress: &dyn Progress,
-    ) -> Result<()> {
+    fn read_all(&self, root: &mut Folder<'_>, sink: &mut Sink<'_>) -> Result<()> {
         let mut unread = Vec::new();
         if let Folder::Changed(folder) = root {
             collect_unread(folder, &mut Vec::new(), &mut unread);
         }
-        progress.begin("Reading files", unread.len() as u64);
+        self.progress.begin("Reading files", unread.len() as u64);
         let mut rest = unread.as_mut_slice();
         while !rest.is_empty() {
+            self.check_wanted()?;
             let (batch, behind) = rest.split_at_mut(batch_len(rest));
             self.read_batch(batch, sink)?;
-            progress.add(batch.len() as u64);
+            self.progress.add(batch.len() as u64);
             rest = behind;
         }
-        progress.end();
+        self.progress.end();
+        self.check_wanted()
+    }
+
+    /// Nothing refers to what was stored so far, so this is a good place to stop.
+    fn check_wanted(&self) -> Result<()> {
+        if self.progress.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
         Ok(())
     }
 
@@ -248,6 +254,7 @@ impl FileReader<'_> {
                 Err(outcome) => return Ok(outcome),
             };
             let cut = chunks::cut(file.by_ref().take(before.size + 1), |id, bytes| {
+                self.check_wanted()?;
                 sink.put(ObjectKind::Blob, id, bytes)
             })?;
             let Ok(list) = cut else {
