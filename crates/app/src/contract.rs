@@ -280,6 +280,8 @@ pub struct Restore {
     pub operation: &'static str,
     pub target: Option<Checkpoint>,
     pub dry_run: bool,
+    /// What `--plan` takes: the same as long as the same would be done.
+    pub plan: String,
     pub steps: Vec<Step>,
     pub not_covered: BTreeMap<checkpoint::Gap, u64>,
     /// What came of it; null for a dry run, and when nothing had to be done.

@@ -1,10 +1,10 @@
 //! What people see, and are asked. Answers go to stdout; talk goes to stderr. Colours and bars only
 //! appear on a terminal, and `NO_COLOR` is honoured. Every word passes the redactor on its way out, so that
-//! no command can forget to.
+//! no command can forget to. A door that speaks otherwise has the words kept for it.
 
 use std::fmt::{self, Display};
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use anstream::{AutoStream, ColorChoice};
 use bivouac_core::progress::Progress;
@@ -29,24 +29,67 @@ pub struct Ui {
     /// Someone else gives the answer.
     is_part: bool,
     redactor: Redactor,
-    stdout: AutoStream<io::Stdout>,
-    stderr: AutoStream<io::Stderr>,
+    voice: Voice,
+}
+
+/// Where words go.
+enum Voice {
+    Streams { stdout: AutoStream<io::Stdout>, stderr: AutoStream<io::Stderr> },
+    Kept(Kept),
+}
+
+/// What was said, for a door that says it in its own way, and who is told how far long work is.
+pub struct Kept {
+    pub answer: Answer,
+    progress: Arc<dyn Progress + Send + Sync>,
+}
+
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// The answer for people.
+    pub text: String,
+    /// The answer for programs.
+    pub document: Option<Value>,
+    /// What is worth knowing beside it.
+    pub notes: Vec<String>,
 }
 
 impl Ui {
     pub fn new(form: Form) -> Self {
-        Self {
-            form,
-            is_part: false,
-            redactor: Redactor::default(),
-            stdout: AutoStream::new(io::stdout(), colours(&io::stdout())),
-            stderr: AutoStream::new(io::stderr(), colours(&io::stderr())),
+        let stdout = AutoStream::new(io::stdout(), colours(&io::stdout()));
+        let stderr = AutoStream::new(io::stderr(), colours(&io::stderr()));
+        let voice = Voice::Streams { stdout, stderr };
+        Self { form, is_part: false, redactor: Redactor::default(), voice }
+    }
+
+    /// One that prints nothing, and keeps what is said.
+    pub fn keeping(form: Form, progress: Arc<dyn Progress + Send + Sync>) -> Self {
+        let kept = Kept { answer: Answer::default(), progress };
+        Self { voice: Voice::Kept(kept), ..Self::new(form) }
+    }
+
+    /// Does another door speak for us? What it passes on comes from a model.
+    pub fn is_kept(&self) -> bool {
+        matches!(self.voice, Voice::Kept(_))
+    }
+
+    /// What was said, where it was kept.
+    pub fn into_answer(self) -> Answer {
+        match self.voice {
+            Voice::Kept(kept) => kept.answer,
+            Voice::Streams { .. } => Answer::default(),
         }
     }
 
     /// The same, for what is only a part of something larger: its lines are talk, and it has no document.
     pub fn quiet(&self) -> Self {
-        Self { is_part: true, redactor: self.redactor.clone(), ..Self::new(self.form) }
+        let mut quiet = match &self.voice {
+            Voice::Streams { .. } => Self::new(self.form),
+            Voice::Kept(kept) => Self::keeping(self.form, kept.progress.clone()),
+        };
+        quiet.is_part = true;
+        quiet.redactor = self.redactor.clone();
+        quiet
     }
 
     /// From here on, the values this one knows are taken out as well.
@@ -56,16 +99,26 @@ impl Ui {
 
     /// A line of the answer, for people.
     pub fn say(&mut self, line: impl Display) -> io::Result<()> {
-        let line = || self.redactor.redact(&line.to_string());
-        match self.form {
-            Form::Text if self.is_part => writeln!(self.stderr, "{}", line()),
-            Form::Text => writeln!(self.stdout, "{}", line()),
-            Form::Json => Ok(()),
+        if self.form == Form::Json {
+            return Ok(());
+        }
+        let line = self.redactor.redact(&line.to_string());
+        match &mut self.voice {
+            Voice::Streams { stderr, .. } if self.is_part => writeln!(stderr, "{line}"),
+            Voice::Streams { stdout, .. } => writeln!(stdout, "{line}"),
+            Voice::Kept(kept) => {
+                kept.answer.text.push_str(&plain(&line));
+                kept.answer.text.push('\n');
+                Ok(())
+            }
         }
     }
 
     /// Bytes of the answer. On a terminal what could command it is made harmless.
     pub fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Voice::Streams { stdout, .. } = &mut self.voice else {
+            return self.say(String::from_utf8_lossy(bytes).trim_end());
+        };
         match self.form {
             Form::Json => Ok(()),
             Form::Text if io::stdout().is_terminal() => {
@@ -82,11 +135,11 @@ impl Ui {
                         Some(b'@') => Style::new().cyan(),
                         _ => Style::new(),
                     };
-                    writeln!(self.stdout, "{}", text.style(style))?;
+                    writeln!(stdout, "{}", text.style(style))?;
                 }
                 Ok(())
             }
-            Form::Text => self.stdout.as_inner().lock().write_all(bytes),
+            Form::Text => stdout.as_inner().lock().write_all(bytes),
         }
     }
 
@@ -97,7 +150,13 @@ impl Ui {
             Form::Json if self.is_part => Ok(()),
             Form::Json => {
                 let document = self.redacted(document)?;
-                writeln!(self.stdout, "{document:#}")
+                match &mut self.voice {
+                    Voice::Streams { stdout, .. } => writeln!(stdout, "{document:#}"),
+                    Voice::Kept(kept) => {
+                        kept.answer.document = Some(document);
+                        Ok(())
+                    }
+                }
             }
         }
     }
@@ -117,8 +176,16 @@ impl Ui {
             Form::Text => Ok(()),
             Form::Json => {
                 let document = self.redacted(document)?;
-                writeln!(self.stdout, "{document}")?;
-                self.stdout.flush()
+                match &mut self.voice {
+                    Voice::Streams { stdout, .. } => {
+                        writeln!(stdout, "{document}")?;
+                        stdout.flush()
+                    }
+                    Voice::Kept(kept) => {
+                        kept.answer.document = Some(document);
+                        Ok(())
+                    }
+                }
             }
         }
     }
@@ -132,34 +199,46 @@ impl Ui {
     /// Something worth knowing that is not the answer.
     pub fn note(&mut self, line: impl Display) {
         let line = self.redactor.redact(&line.to_string());
-        let _nobody_listens =
-            writeln!(self.stderr, "{} {line}", "note:".style(Style::new().bold()));
+        match &mut self.voice {
+            Voice::Streams { stderr, .. } => {
+                let note = "note:".style(Style::new().bold());
+                let _nobody_listens = writeln!(stderr, "{note} {line}");
+            }
+            Voice::Kept(kept) => kept.answer.notes.push(plain(&line)),
+        }
     }
 
+    /// Where the words are kept, the document of an error has all of it.
     pub fn error(&mut self, message: &str, causes: &[String], hint: Option<&str>) {
+        let Voice::Streams { stderr, .. } = &mut self.voice else {
+            return;
+        };
         let message = self.redactor.redact(message);
         let _nobody_listens =
-            writeln!(self.stderr, "{} {message}", "error:".style(Style::new().red().bold()));
+            writeln!(stderr, "{} {message}", "error:".style(Style::new().red().bold()));
         for cause in causes {
             let cause = self.redactor.redact(cause);
-            let _nobody_listens = writeln!(self.stderr, "cause: {cause}");
+            let _nobody_listens = writeln!(stderr, "cause: {cause}");
         }
         if let Some(hint) = hint.map(|hint| self.redactor.redact(hint)) {
-            let _nobody_listens =
-                writeln!(self.stderr, "{} {hint}", "hint:".style(Style::new().cyan()));
+            let _nobody_listens = writeln!(stderr, "{} {hint}", "hint:".style(Style::new().cyan()));
         }
     }
 
     /// Can someone answer a question?
     pub fn can_ask(&self) -> bool {
-        self.form == Form::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
+        let is_heard = matches!(self.voice, Voice::Streams { .. });
+        is_heard
+            && self.form == Form::Text
+            && io::stdin().is_terminal()
+            && io::stderr().is_terminal()
     }
 
     /// Asks on stderr. Anything but yes is no.
     pub fn ask(&mut self, question: &str) -> io::Result<bool> {
         let question = self.redactor.redact(question);
-        write!(self.stderr, "{question} [y/N] ")?;
-        self.stderr.flush()?;
+        write!(io::stderr(), "{question} [y/N] ")?;
+        io::stderr().flush()?;
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer)?;
         Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
@@ -170,20 +249,21 @@ impl Ui {
     pub fn choose(&mut self, question: &str, letters: &[char]) -> io::Result<Option<usize>> {
         let keyboard = Keyboard::open()?;
         let mut shown = 0;
-        write!(self.stderr, "{question} [{}]: ", shown + 1)?;
+        let mut stderr = io::stderr();
+        write!(stderr, "{question} [{}]: ", shown + 1)?;
         loop {
-            self.stderr.flush()?;
+            stderr.flush()?;
             match press(keyboard.key()?, shown, letters) {
                 Press::Show(other) => {
                     shown = other;
-                    write!(self.stderr, "\r{question} [{}]: ", shown + 1)?;
+                    write!(stderr, "\r{question} [{}]: ", shown + 1)?;
                 }
                 Press::Take(taken) => {
-                    writeln!(self.stderr, "{}", taken + 1)?;
+                    writeln!(stderr, "{}", taken + 1)?;
                     return Ok(Some(taken));
                 }
                 Press::Leave => {
-                    writeln!(self.stderr)?;
+                    writeln!(stderr)?;
                     return Ok(None);
                 }
                 Press::Nothing => {}
@@ -193,11 +273,17 @@ impl Ui {
 
     /// Bars where someone looks.
     pub fn progress(&self) -> Box<dyn Progress> {
-        match io::stderr().is_terminal() {
-            true => Box::new(Bar::default()),
-            false => Box::new(bivouac_core::progress::Silent),
+        match &self.voice {
+            Voice::Kept(kept) => Box::new(kept.progress.clone()),
+            Voice::Streams { .. } if io::stderr().is_terminal() => Box::new(Bar::default()),
+            Voice::Streams { .. } => Box::new(bivouac_core::progress::Silent),
         }
     }
+}
+
+/// Without colours.
+fn plain(line: &str) -> String {
+    anstream::adapter::strip_str(line).to_string()
 }
 
 fn colours(stream: &impl IsTerminal) -> ColorChoice {

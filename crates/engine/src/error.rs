@@ -65,6 +65,12 @@ pub enum Error {
     NothingTo { what: &'static str },
     #[error("the checkpoint that holds the state before was deleted, so this cannot be undone")]
     SafetyGone,
+    #[error("no model asked leave for this, or what it would do has changed since")]
+    NotAsked,
+    #[error("nobody has confirmed this yet, or it was too long ago")]
+    NotConfirmed,
+    #[error("this is not the code that was shown")]
+    WrongCode,
     #[error("only {free} are free on the disk of the store, and `store.min_free` is {floor}")]
     DiskFloor { free: Bytes, floor: Bytes },
     #[error("the store has {used}, and `store.budget` is {budget}")]
@@ -219,6 +225,9 @@ impl Error {
             Self::NothingTo { .. } => {
                 "`biv checkpoint rollback CHECKPOINT` goes back to a checkpoint"
             }
+            Self::NotAsked => "ask for the plan again, without a code",
+            Self::NotConfirmed => "the person runs `biv confirm` in a terminal, and gets a code",
+            Self::WrongCode => "after three wrong ones the plan has to be asked for again",
             Self::SafetyGone => "`biv checkpoint list` shows what is still there to go back to",
             Self::DiskFloor { .. } => "free some disk space, or lower `store.min_free`",
             Self::OverBudget { .. } => {

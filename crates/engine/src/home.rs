@@ -22,7 +22,7 @@ pub const WORKSPACE_CONFIG: &str = "bivouac.toml";
 const LOCAL_STORE: &str = ".agents";
 
 /// Every name the store uses. In a project that keeps its own store, only these are ours.
-pub const STORE_NAMES: [&str; 17] = [
+pub const STORE_NAMES: [&str; 18] = [
     "sessions.db",
     "sessions.db-wal",
     "sessions.db-shm",
@@ -31,6 +31,7 @@ pub const STORE_NAMES: [&str; 17] = [
     "packs",
     "index",
     "damaged",
+    "consent",
     "hooks",
     "restored",
     "runs",
@@ -164,6 +165,11 @@ impl Home {
     /// What we changed in settings of agents.
     pub fn hooks(&self) -> PathBuf {
         self.store.join("hooks")
+    }
+
+    /// What models ask leave for in this workspace.
+    pub fn consent(&self) -> PathBuf {
+        self.store.join("consent").join(format!("{}.json", self.workspace_path().key()))
     }
 
     /// Conversations on their way back to an agent.

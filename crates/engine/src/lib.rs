@@ -2,6 +2,7 @@
 //!
 //! - [`home`], [`config`], [`clock`], [`lock`]: where our files are, what was asked for, what time it is
 //! - [`open`]: the store, ready for a command; [`select`]: from words to sessions and checkpoints
+//! - [`consent`]: a person's word for what a model asks for
 //! - [`session`], [`save`], [`compare`], [`rollback`], [`restore`], [`keep`]: what people do
 //! - [`bundle`]: a checkpoint that leaves the store, and one that comes in
 //! - [`observe`], [`hooks`], [`converse`], [`brief`], [`resume`], [`fork`], [`terminal`]: what agents do, and
@@ -19,6 +20,7 @@ pub mod bundle;
 pub mod clock;
 pub mod compare;
 pub mod config;
+pub mod consent;
 pub mod converse;
 pub mod detect;
 mod environment;
@@ -63,6 +65,7 @@ use std::sync::OnceLock;
 
 use bivouac_core::progress::Progress;
 use bivouac_core::redact::Redactor;
+use bivouac_core::work::Author;
 use bivouac_journal::Journal;
 use bivouac_snapshot::objects::Packs;
 
@@ -73,6 +76,8 @@ pub struct Engine {
     pub home: home::Home,
     pub config: config::Config,
     pub clock: clock::Clock,
+    /// Whose words it takes down.
+    pub author: Author,
     journal: Journal,
     packs: Packs,
     progress: Box<dyn Progress>,

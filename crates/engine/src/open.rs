@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use bivouac_capture::agents;
 use bivouac_capture::process::Program;
 use bivouac_core::event::{Event, Level, Noted};
 use bivouac_core::id::{EventId, ObjectId, SessionId};
 use bivouac_core::progress::Progress;
+use bivouac_core::work::Author;
 use bivouac_journal::append::{NewEvent, PackRow};
 use bivouac_journal::{Access, Journal};
 use bivouac_snapshot::objects::{Catalog, Objects, Packs, Place};
@@ -55,6 +57,7 @@ impl Engine {
             home,
             config,
             clock,
+            author: if agents::is_within_agent() { Author::Model } else { Author::Person },
             journal,
             packs,
             progress,

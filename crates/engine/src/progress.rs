@@ -1,10 +1,9 @@
 //! What is said about the work, put on record, and found again by what people call it.
 
-use bivouac_capture::agents;
 use bivouac_core::checkpoint::Trigger;
 use bivouac_core::id::EventId;
 use bivouac_core::session::Session;
-use bivouac_core::work::{Author, Entry, Item, Noun, TaskStatus, Thing, Work, told};
+use bivouac_core::work::{Entry, Item, Noun, TaskStatus, Thing, Work, told};
 use bivouac_journal::append::{NewEvent, Terms};
 
 use crate::save::{SaveRequest, Saved};
@@ -57,8 +56,7 @@ impl Engine {
 
     /// Records what someone says, all of it or nothing, and saves where that is due.
     pub fn say(&mut self, session: &Session, items: Vec<Item>, how: &Saying) -> Result<Said> {
-        let by = if agents::is_within_agent() { Author::Model } else { Author::Person };
-        let items: Vec<Item> = items.into_iter().map(|item| item.said(by)).collect();
+        let items: Vec<Item> = items.into_iter().map(|item| item.said(self.author)).collect();
         let due = due(&items);
         let stamp = |(place, item): (usize, Item)| NewEvent {
             id: match &how.key {

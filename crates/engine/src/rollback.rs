@@ -32,6 +32,16 @@ pub struct RestorePlan {
     forced: PathSet,
 }
 
+impl RestorePlan {
+    /// The same for the same target, the same steps and the same contents, and for nothing else. Consent to a
+    /// plan is consent to this.
+    pub fn id(&self) -> String {
+        let mut said = format!("{} {:?}\n", self.kind, self.target.as_ref().map(|it| it.id));
+        said.push_str(&ObjectId::of(&self.plan.encode()).to_string());
+        ObjectId::of(said.as_bytes()).to_string().chars().take(16).collect()
+    }
+}
+
 /// What a restore did.
 pub struct RestoreReport {
     pub operation: OperationId,

@@ -3,6 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use bivouac_capture::running;
 use bivouac_core::checkpoint::Checkpoint;
 use bivouac_core::id::SessionId;
 use bivouac_core::path::RelPath;
@@ -13,8 +14,8 @@ use bivouac_journal::query::KeptCheckpoint;
 use crate::{Engine, Error, Kind, Result};
 
 impl Engine {
-    /// The session that is meant: the one named, else `BIV_SESSION`, else the one active here, else the one
-    /// interrupted here, else the newest one here.
+    /// The session that is meant: the one named, else `BIV_SESSION`, else that of the agent that started us,
+    /// else the one active here, else the one interrupted here, else the newest one here.
     pub fn session(&self, word: Option<&str>) -> Result<Session> {
         self.session_if_any(word)?.ok_or(Error::NoSession)
     }
@@ -26,12 +27,26 @@ impl Engine {
             return self.session_named(&word).map(Some);
         }
         let workspace = self.home.workspace_path();
+        if let Some(session) = self.session_of_agent()?.filter(|it| it.workspace == workspace) {
+            return Ok(Some(session));
+        }
         for statuses in [&[Status::Active][..], &[Status::Interrupted], &Status::ALL] {
             if let Some(session) = self.journal.newest_session(&workspace, statuses)? {
                 return Ok(Some(session));
             }
         }
         Ok(None)
+    }
+
+    /// What the agent works on that started us, told apart from others in the same workspace.
+    fn session_of_agent(&self) -> Result<Option<Session>> {
+        let Some(process) = running::agent_process() else {
+            return Ok(None);
+        };
+        match self.journal.conversation_of(&process)? {
+            Some(conversation) => Ok(self.journal.session(conversation.session_id)?),
+            None => Ok(None),
+        }
     }
 
     fn session_named(&self, word: &str) -> Result<Session> {

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 
+mod mcp;
 mod normalize;
 mod processes;
 mod terminal;
@@ -21,6 +22,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+pub use mcp::McpClient;
 pub use normalize::{Normalizer, without_costs};
 pub use processes::{hang_up, kill, terminate, until};
 pub use tmux::TmuxServer;

@@ -8,6 +8,7 @@ pub mod checkpoint;
 pub mod complete;
 pub mod completions;
 pub mod config;
+pub mod confirm;
 pub mod context;
 pub mod decision;
 pub mod delegation;
@@ -24,6 +25,7 @@ pub mod hooks;
 pub mod import;
 pub mod init;
 pub mod log;
+pub mod mcp;
 pub mod note;
 pub mod partition;
 pub mod pause;
@@ -52,6 +54,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
+use bivouac_core::work::Author;
 use bivouac_engine::Engine;
 use bivouac_engine::home::Wishes;
 use bivouac_engine::open::Need;
@@ -177,6 +180,8 @@ enum Command {
     Hook(hook::HookArgs),
     #[command(hide = true)]
     Environment(environment::EnvironmentArgs),
+    Mcp(mcp::McpArgs),
+    Confirm(confirm::ConfirmArgs),
     Undo(undo::UndoArgs),
     Redo(undo::RedoArgs),
     Status(status::StatusArgs),
@@ -194,6 +199,13 @@ impl Cli {
         Ui::new(if self.global.json { Form::Json } else { Form::Text })
     }
 
+    /// The same, somewhere else.
+    pub fn at(mut self, place: &Wishes) -> Self {
+        let Wishes { folder, workspace, store } = place.clone();
+        self.global = Global { json: self.global.json, folder, root: workspace, store };
+        self
+    }
+
     pub fn run(self, ui: &mut Ui) -> Result<Exit, Error> {
         let Global { folder, root, store, .. } = self.global;
         let wishes = Wishes { folder, workspace: root, store };
@@ -208,6 +220,7 @@ impl Cli {
             Command::Run(args) => run::run(args, &wishes, ui),
             Command::Submit(args) => submit::run(args, &wishes, ui),
             Command::Watch(args) => watch::run(args, &wishes, ui),
+            Command::Mcp(args) => mcp::run(args, &wishes),
             command => {
                 let mut engine = match command.is_automatic() {
                     true => Engine::open(&wishes, command.need(), ui.progress())?,
@@ -256,6 +269,7 @@ impl Command {
             | Self::Attach(_)
             | Self::Detach(_)
             | Self::Environment(_)
+            | Self::Confirm(_)
             | Self::Log(_) => Need::Read,
             Self::Init(_)
             | Self::Reconcile(_)
@@ -265,6 +279,7 @@ impl Command {
             | Self::Run(_)
             | Self::Submit(_)
             | Self::Watch(_)
+            | Self::Mcp(_)
             | Self::Hook(_) => Need::Read,
         }
     }
@@ -306,6 +321,7 @@ impl Command {
             Self::Import(command) => command.run(engine, ui),
             Self::Search(args) => search::run(args, engine, ui),
             Self::Log(args) => log::run(args, engine, ui),
+            Self::Confirm(args) => confirm::run(args, engine, ui),
             Self::Undo(args) => undo::run_undo(args, engine, ui),
             Self::Redo(args) => undo::run_redo(args, engine, ui),
             Self::Status(args) => status::run(args, engine, ui),
@@ -320,6 +336,7 @@ impl Command {
             | Self::Run(_)
             | Self::Submit(_)
             | Self::Watch(_)
+            | Self::Mcp(_)
             | Self::Hook(_) => {
                 unreachable!("these were run without an engine")
             }
@@ -331,6 +348,9 @@ fn open(wishes: &Wishes, need: Need, ui: &mut Ui) -> Result<Engine, Error> {
     let mut engine = Engine::open(wishes, need, ui.progress())?;
     engine.know_all_secrets();
     engine.find_interrupted();
+    if ui.is_kept() {
+        engine.author = Author::Model;
+    }
     ui.redact_with(engine.redactor().clone());
     say_notices(&mut engine, ui);
     Ok(engine)
@@ -351,8 +371,12 @@ pub enum Error {
     Output(#[from] io::Error),
     #[error("{what} needs a confirmation, and there is no terminal to ask on")]
     NeedsYes { what: &'static str },
+    #[error("only a person at a terminal can confirm what an agent asks for")]
+    NeedsPerson,
     #[error("{what} was not confirmed, so nothing was changed")]
     Declined { what: &'static str },
+    #[error("{what} would no longer do what was shown, so nothing was changed")]
+    OtherPlan { what: &'static str },
     #[error("could not read `{}`", path.display())]
     BadFile { path: PathBuf, source: io::Error },
     #[error("could not write `{}`", path.display())]
@@ -394,6 +418,8 @@ impl Error {
         match self {
             Self::Engine(cause) => cause.hint(),
             Self::NeedsYes { .. } => Some("look at what it would do, then pass `--yes`".to_owned()),
+            Self::NeedsPerson => Some("open a terminal of your own in this folder, and run `biv confirm` there".to_owned()),
+            Self::OtherPlan { .. } => Some("look at the new plan with `--dry-run`".to_owned()),
             Self::Damaged => {
                 Some("`biv reconcile` brings back what can be; damaged files are kept aside, never deleted".to_owned())
             }
@@ -419,6 +445,7 @@ impl Error {
     pub fn exit(&self) -> Exit {
         match self {
             Self::NeedsYes { .. }
+            | Self::NeedsPerson
             | Self::NeedsAction { .. }
             | Self::UnknownShell { .. }
             | Self::NoIssue { .. }

@@ -24,12 +24,15 @@ pub struct Consent {
     /// Also make an entry in git's stash of what is uncommitted
     #[arg(long)]
     stash: bool,
+    /// Only if it is the plan with this id, as `--dry-run --json` told it
+    #[arg(long, value_name = "ID")]
+    plan: Option<String>,
 }
 
 impl Consent {
     /// For what is part of something larger.
     pub fn given(yes: bool) -> Self {
-        Self { dry_run: false, yes, stash: false }
+        Self { dry_run: false, yes, stash: false, plan: None }
     }
 
     pub fn need(&self) -> Need {
@@ -46,10 +49,15 @@ pub fn run(
     engine: &mut Engine,
     ui: &mut Ui,
 ) -> Result<Exit, Error> {
+    let id = plan.id();
+    if consent.plan.as_ref().is_some_and(|shown| *shown != id) {
+        return Err(Error::OtherPlan { what: verb(plan.kind) });
+    }
     let mut answer = contract::Restore {
         operation: plan.kind.as_str(),
         target: plan.target.as_ref().map(|target| contract::Checkpoint::new(target, false)),
         dry_run: consent.dry_run,
+        plan: id,
         steps: plan.plan.changes().map(step).collect(),
         not_covered: plan.coverage.gaps.clone(),
         result: None,
@@ -66,7 +74,7 @@ pub fn run(
         return Err(Error::NeedsYes { what: verb(plan.kind) });
     }
     if consent.dry_run || must_ask {
-        show(&plan, if consent.dry_run { usize::MAX } else { MANY }, engine, ui)?;
+        show_at_most(if consent.dry_run { usize::MAX } else { MANY }, &plan, engine, ui)?;
     }
     if consent.dry_run {
         ui.data(&answer)?;
@@ -104,7 +112,17 @@ pub fn run(
     Ok(if is_loose { Exit::DoneInPart } else { Exit::Done })
 }
 
-fn show(plan: &RestorePlan, most: usize, engine: &Engine, ui: &mut Ui) -> Result<(), Error> {
+/// What someone is asked about, on a screen.
+pub fn show(plan: &RestorePlan, engine: &Engine, ui: &mut Ui) -> Result<(), Error> {
+    show_at_most(MANY, plan, engine, ui)
+}
+
+fn show_at_most(
+    most: usize,
+    plan: &RestorePlan,
+    engine: &Engine,
+    ui: &mut Ui,
+) -> Result<(), Error> {
     let heading = match &plan.target {
         Some(target) => {
             let when = engine.clock.local(target.taken_at).strftime("%Y-%m-%d %H:%M");

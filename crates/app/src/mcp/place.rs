@@ -1,0 +1,97 @@
+//! Where the client works: one of its roots, else what its environment says, else where it started us. A model
+//! has no say in it.
+
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bivouac_engine::home::{Home, Wishes};
+use rmcp::model::{ClientResult, ServerRequest};
+use rmcp::service::PeerRequestOptions;
+use rmcp::{Peer, RoleServer};
+
+/// Clients that say they have roots and never name them are not waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What the person asked for on the command line stands.
+pub(super) async fn find(asked: &Wishes, peer: &Peer<RoleServer>) -> Wishes {
+    if asked.folder.is_some() || asked.workspace.is_some() {
+        return asked.clone();
+    }
+    let folder = root(peer).await.or_else(from_environment);
+    Wishes { folder, ..asked.clone() }
+}
+
+/// The first root that is a folder.
+#[expect(deprecated, reason = "the clients of today have nothing else to say it with")]
+async fn root(peer: &Peer<RoleServer>) -> Option<PathBuf> {
+    let client = peer.peer_info()?;
+    client.capabilities.roots.as_ref()?;
+    let request = ServerRequest::ListRootsRequest(Default::default());
+    let options = PeerRequestOptions::with_timeout(PATIENCE);
+    let answer = peer.send_request_with_option(request, options).await.ok()?;
+    let ClientResult::ListRootsResult(list) = answer.await_response().await.ok()? else {
+        return None;
+    };
+    list.roots.iter().filter_map(|root| path_of(&root.uri)).find(|path| path.is_dir())
+}
+
+fn from_environment() -> Option<PathBuf> {
+    let names = ["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"];
+    let folders = names.into_iter().filter_map(env::var_os).map(PathBuf::from);
+    folders.filter(|folder| folder.is_absolute()).find(|folder| folder.is_dir())
+}
+
+/// A new folder beside the workspace, for a second way: a model chooses what it is called, not where it is.
+pub(super) fn beside(place: &Wishes, name: Option<&str>) -> Option<String> {
+    let workspace = Home::find(place).ok()?.workspace;
+    let is_plain = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '_';
+    let name: String = name.unwrap_or("fork").chars().filter(|it| is_plain(*it)).collect();
+    let whole = format!("{}-{name}", workspace.file_name()?.to_string_lossy());
+    let numbered = (2..100).map(|n| workspace.with_file_name(format!("{whole}-{n}")));
+    let mut all = std::iter::once(workspace.with_file_name(&whole)).chain(numbered);
+    all.find(|it| it.symlink_metadata().is_err())?.to_str().map(str::to_owned)
+}
+
+/// `file:///a%20b` is `/a b`.
+fn path_of(uri: &str) -> Option<PathBuf> {
+    let rest = uri.strip_prefix("file://")?;
+    let path = rest.strip_prefix("localhost").unwrap_or(rest);
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut left = path.as_bytes();
+    while let [first, rest @ ..] = left {
+        left = rest;
+        match (first, rest) {
+            (b'%', [high, low, behind @ ..]) => {
+                let digits = [*high, *low];
+                let hex = std::str::from_utf8(&digits).ok()?;
+                bytes.push(u8::from_str_radix(hex, 16).ok()?);
+                left = behind;
+            }
+            _ => bytes.push(*first),
+        }
+    }
+    let path = PathBuf::from(OsString::from_vec(bytes));
+    path.is_absolute().then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_folders_on_this_machine() {
+        let check = |uri: &str, path: Option<&str>| {
+            assert_eq!(path_of(uri), path.map(PathBuf::from), "{uri}");
+        };
+        check("file:///home/me/a%20b", Some("/home/me/a b"));
+        check("file://localhost/srv", Some("/srv"));
+        check("file:///100%25", Some("/100%"));
+        check("file://elsewhere/srv", None);
+        check("file:///bad%zz", None);
+        check("https://example.com/", None);
+        check("/plain", None);
+    }
+}

@@ -1,0 +1,120 @@
+//! A person's word for what a model asks for. A model that wants to roll back gets a plan, and nothing happens;
+//! the person sees the same plan on a terminal and gets a code for it. The code is good for that plan, once.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::time::Duration;
+
+use bivouac_core::id::{CheckpointId, ObjectId};
+use bivouac_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::save::to_json;
+use crate::{Engine, Error, Result, papers};
+
+/// What a model asked leave for. In a workspace, the last question stands.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Asked {
+    pub checkpoint: CheckpointId,
+    /// What [`crate::rollback::RestorePlan::id`] says.
+    pub plan: String,
+    pub asked_at: Timestamp,
+    given: Option<Given>,
+    n_wrong: u32,
+}
+
+/// A person said yes. The code itself is nowhere but on the person's screen.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Given {
+    code: ObjectId,
+    at: Timestamp,
+}
+
+/// How long a question stands, and an answer.
+const STANDS: Duration = Duration::from_secs(3_600);
+const HOLDS: Duration = Duration::from_secs(600);
+/// Guessing ends here: one in 2⁴⁰ is right.
+const MOST_WRONG: u32 = 3;
+/// No letter that looks like another.
+const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+impl Engine {
+    /// Puts a question where the person finds it.
+    pub fn ask_consent(&self, checkpoint: CheckpointId, plan: &str) -> Result<()> {
+        // The same question again does not take the answer away.
+        if self.asked().is_some_and(|it| it.plan == plan && it.given.is_some()) {
+            return Ok(());
+        }
+        let asked_at = self.clock.now();
+        self.put(&Asked { checkpoint, plan: plan.to_owned(), asked_at, given: None, n_wrong: 0 })
+    }
+
+    /// The question that stands.
+    pub fn asked(&self) -> Option<Asked> {
+        let asked: Asked = serde_json::from_slice(&fs::read(self.home.consent()).ok()?).ok()?;
+        (self.clock.now().since(asked.asked_at) <= STANDS).then_some(asked)
+    }
+
+    /// The person said yes: the code that says so.
+    pub fn give_consent(&self, asked: Asked) -> Result<String> {
+        let code = code(&self.clock.new_id().to_string());
+        let given = Given { code: seal(&asked.plan, &code), at: self.clock.now() };
+        self.put(&Asked { given: Some(given), ..asked })?;
+        Ok(code)
+    }
+
+    /// Takes a code for a plan. Whatever comes of it, it is good for nothing from here on.
+    pub fn take_consent(&self, plan: &str, code: &str) -> Result<()> {
+        let asked = self.asked().filter(|it| it.plan == plan).ok_or(Error::NotAsked)?;
+        let holds = |given: &&Given| self.clock.now().since(given.at) <= HOLDS;
+        let Some(given) = asked.given.as_ref().filter(holds) else {
+            return Err(Error::NotConfirmed);
+        };
+        if given.code == seal(plan, &plain(code)) {
+            return self.forget();
+        }
+        match asked.n_wrong + 1 {
+            MOST_WRONG.. => self.forget()?,
+            n_wrong => self.put(&Asked { n_wrong, ..asked })?,
+        }
+        Err(Error::WrongCode)
+    }
+
+    fn put(&self, asked: &Asked) -> Result<()> {
+        let path = self.home.consent();
+        if let Some(folder) = path.parent() {
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(Error::io(folder))?;
+        }
+        papers::write(&path, &to_json(asked))
+    }
+
+    fn forget(&self) -> Result<()> {
+        let path = self.home.consent();
+        fs::remove_file(&path).map_err(Error::io(&path))
+    }
+}
+
+/// Eight letters, in two groups.
+fn code(id: &str) -> String {
+    let hash = blake3::hash(id.as_bytes());
+    let letters = hash.as_bytes().iter().take(8);
+    let mut code: String =
+        letters.map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()])).collect();
+    code.insert(4, '-');
+    code
+}
+
+/// As it was shown, however it is typed.
+fn plain(typed: &str) -> String {
+    let mut code: String =
+        typed.to_ascii_lowercase().chars().filter(char::is_ascii_alphanumeric).take(8).collect();
+    if code.len() > 4 {
+        code.insert(4, '-');
+    }
+    code
+}
+
+fn seal(plan: &str, code: &str) -> ObjectId {
+    ObjectId::of(format!("{plan} {code}").as_bytes())
+}
