@@ -4,7 +4,7 @@
 //! - [`dotenv`], [`pipeline`]: files that projects keep
 //! - [`environment`], [`tools`]: the variables that are set, and the versions of what a project uses
 //! - [`git`]: what git says about a workspace, read without writing so much as its index
-//! - [`memory`]: a server that remembers things across sessions
+//! - [`mcp`], [`memory`]: servers that agents talk to, and one that remembers things across sessions
 //! - [`notify`]: what the file system says about folders, as it happens
 //! - [`process`]: running other programs, with a clean environment and a deadline
 //! - [`pty`], [`signals`], [`supervised`]: a terminal for a program, and what becomes of it
@@ -16,6 +16,7 @@ pub mod dotenv;
 pub mod environment;
 mod error;
 pub mod git;
+pub mod mcp;
 pub mod memory;
 pub mod notify;
 pub mod pipeline;

@@ -1,5 +1,4 @@
-//! A memory server: a knowledge graph behind MCP over stdio (JSON-RPC, a message to a line). It is started for
-//! a question and ends with it.
+//! A memory server: a knowledge graph behind MCP.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,14 +6,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::process::{Program, Talk};
+use crate::mcp::{Server, texts};
+use crate::process::Program;
 use crate::{Error, Result};
 
 /// All there is to say has to be said within this time.
 const PATIENCE: Duration = Duration::from_secs(15);
-const PROTOCOL: &str = "2025-06-18";
-/// What JSON-RPC answers to a method nobody knows.
-const NO_SUCH_METHOD: i32 = -32601;
 
 /// Something the server remembers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,11 +23,8 @@ pub struct Entity {
     pub observations: Vec<String>,
 }
 
-/// A server that listens.
-pub struct Memory {
-    talk: Talk,
-    n_asked: u64,
-}
+/// One that listens.
+pub struct Memory(Server);
 
 impl Memory {
     /// Starts the server and greets it. `None` when there is no command.
@@ -42,26 +36,16 @@ impl Memory {
         let Some((program, args)) = command.split_first() else {
             return Ok(None);
         };
-        let talk = Program::new(program).args(args).in_folder(folder).within(within).talk()?;
-        let mut memory = Self { talk, n_asked: 0 };
-        memory.ask(
-            "initialize",
-            &json!({
-                "protocolVersion": PROTOCOL,
-                "capabilities": {},
-                "clientInfo": { "name": "bivouac", "version": env!("CARGO_PKG_VERSION") },
-            }),
-        )?;
-        memory.say(&json!({ "method": "notifications/initialized" }));
-        Ok(Some(memory))
+        let program = Program::new(program).args(args).in_folder(folder);
+        Server::open(program, within).map(Self).map(Some)
     }
 
     /// What is remembered about some words.
     pub fn search(&mut self, words: &str) -> Result<Vec<Entity>> {
-        let found = self.call("search_nodes", &json!({ "query": words }))?;
+        let found = self.0.call("search_nodes", &json!({ "query": words }))?;
         let what = "no list of entities";
         entities_in(&found)
-            .ok_or_else(|| Error::Unexpected { program: self.talk.name().to_owned(), what })
+            .ok_or_else(|| Error::Unexpected { program: self.0.name().to_owned(), what })
     }
 
     /// Has it remember an entity; one it knows learns what is new.
@@ -70,72 +54,13 @@ impl Memory {
         match is_known {
             true => {
                 let more = json!({ "entityName": entity.name, "contents": entity.observations });
-                self.call("add_observations", &json!({ "observations": [more] }))?;
+                self.0.call("add_observations", &json!({ "observations": [more] }))?;
             }
             false => {
-                self.call("create_entities", &json!({ "entities": [entity] }))?;
+                self.0.call("create_entities", &json!({ "entities": [entity] }))?;
             }
         }
         Ok(())
-    }
-
-    /// Uses one of the server's tools.
-    fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value> {
-        let result = self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }))?;
-        match result["isError"] == true {
-            true => {
-                let told = texts(&result).next().unwrap_or_default();
-                let what = if told.is_empty() { "it gave no reason" } else { told };
-                Err(self.failed(&format!("{tool}: {what}")))
-            }
-            false => Ok(result),
-        }
-    }
-
-    /// Asks, and waits for the answer to this very question. Whatever else comes is not for us.
-    fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
-        self.n_asked += 1;
-        let id = self.n_asked;
-        self.say(&json!({ "id": id, "method": method, "params": params }));
-        loop {
-            let line = self.talk.hear()?;
-            let Ok(mut message) = serde_json::from_slice::<Value>(&line) else {
-                continue;
-            };
-            if message.get("method").is_some() {
-                self.answer(&message);
-            } else if message["id"] == id {
-                if let Some(error) = message.get("error") {
-                    return Err(self.failed(error["message"].as_str().unwrap_or(method)));
-                }
-                return Ok(message["result"].take());
-            }
-        }
-    }
-
-    /// Servers may ask as well, and some wait for the answer. We can do nothing but be there.
-    fn answer(&self, question: &Value) {
-        let Some(id) = question.get("id") else {
-            return;
-        };
-        match question["method"] == "ping" {
-            true => self.say(&json!({ "id": id, "result": {} })),
-            false => {
-                let error = json!({ "code": NO_SUCH_METHOD, "message": "not known here" });
-                self.say(&json!({ "id": id, "error": error }));
-            }
-        }
-    }
-
-    fn say(&self, message: &Value) {
-        let mut message = message.clone();
-        message["jsonrpc"] = "2.0".into();
-        self.talk.say(&message.to_string());
-    }
-
-    fn failed(&self, message: &str) -> Error {
-        let message = message.lines().next().unwrap_or_default().chars().take(300).collect();
-        Error::Failed { program: self.talk.name().to_owned(), message }
     }
 }
 
@@ -149,11 +74,6 @@ fn entities_in(result: &Value) -> Option<Vec<Entity>> {
         .get("structuredContent")
         .and_then(read)
         .or_else(|| texts(result).find_map(|text| read(&serde_json::from_str::<Value>(text).ok()?)))
-}
-
-fn texts(result: &Value) -> impl Iterator<Item = &str> {
-    let parts = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-    parts.iter().filter_map(|part| part["text"].as_str())
 }
 
 #[cfg(test)]
