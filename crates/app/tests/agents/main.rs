@@ -6,6 +6,7 @@
 
 mod lab;
 mod memory;
+mod sdk;
 mod tui;
 
 use lab::{Lab, Message, agent};
