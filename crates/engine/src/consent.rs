@@ -86,7 +86,7 @@ impl Engine {
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(Error::io(folder))?;
         }
-        papers::write(&path, &to_json(asked))
+        papers::write_private(&path, &to_json(asked))
     }
 
     fn forget(&self) -> Result<()> {

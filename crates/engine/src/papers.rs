@@ -40,7 +40,7 @@ impl Papers {
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(Error::io(folder))?;
         }
-        write(&self.file, &to_json(&self.known))
+        write_private(&self.file, &to_json(&self.known))
     }
 }
 
@@ -89,9 +89,17 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
 
 /// Replaces a file: a new one beside it, made durable, takes its place with its permissions.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_as(path, bytes, path.symlink_metadata().map_or(0o644, |meta| meta.mode() & 0o777))
+}
+
+/// The same for a file in the store.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_as(path, bytes, 0o600)
+}
+
+fn write_as(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(Error::io(folder))?;
-    let mode = path.symlink_metadata().map_or(0o644, |meta| meta.mode() & 0o777);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = folder.join(format!(".{name}.{}.biv", std::process::id()));
     let written = fs::File::options()

@@ -2,6 +2,7 @@
 //! Machines are noisy, so what counts is the ratio within a row.
 
 mod hooks;
+mod mcp;
 mod measure;
 mod peers;
 mod progress;
@@ -44,6 +45,9 @@ pub(crate) struct BenchArgs {
     /// Only: how long it takes to tell, find and record things in a long history
     #[arg(long)]
     progress: bool,
+    /// Only: how long models wait for the server
+    #[arg(long)]
+    mcp: bool,
     /// Only: what a checkpoint costs with a watcher alive, and what the watcher costs
     #[arg(long)]
     watch: bool,
@@ -52,23 +56,23 @@ pub(crate) struct BenchArgs {
     readme: bool,
 }
 
+/// Measures in a folder with this binary, and answers a table.
+type Measure = fn(&Path, &Path) -> Result<String>;
+
 pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     show(&mut cargo(&["build", "--release", "--quiet", "--package", "bivouac"]))?;
     let biv = root().join("target/release/biv");
     let folder = tempfile::Builder::new().prefix("biv-bench-").tempdir()?;
-    if args.hooks {
-        let table = hooks::run(folder.path(), &biv)?;
+    let alone: [(bool, &str, Measure); 3] = [
+        (args.hooks, "hooks", hooks::run),
+        (args.progress, "progress", progress::run),
+        (args.mcp, "mcp", mcp::run),
+    ];
+    if let Some((_, mark, measure)) = alone.into_iter().find(|(is_wanted, ..)| *is_wanted) {
+        let table = measure(folder.path(), &biv)?;
         println!("\n{table}");
         if args.readme {
-            table::put_into_readme(&root().join("README.md"), &table, "hooks")?;
-        }
-        return Ok(());
-    }
-    if args.progress {
-        let table = progress::run(folder.path(), &biv)?;
-        println!("\n{table}");
-        if args.readme {
-            table::put_into_readme(&root().join("README.md"), &table, "progress")?;
+            table::put_into_readme(&root().join("README.md"), &table, mark)?;
         }
         return Ok(());
     }
