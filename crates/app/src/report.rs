@@ -57,6 +57,20 @@ pub fn note(what: &str, error: &bivouac_engine::Error, ui: &mut Ui) {
     ui.note(format_args!("{what}: {}{hint}", told.join(": ")));
 }
 
+/// The same as the answer itself, for whoever sees nothing else.
+pub fn as_answer(error: &Error, ui: &mut Ui) -> std::io::Result<()> {
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |it| (*it).source());
+    let told: Vec<String> = causes.map(ToString::to_string).collect();
+    let hint = error.hint();
+    ui.say(format_args!("Problem: {}", told.join(": ")))?;
+    if let Some(hint) = &hint {
+        ui.say(format_args!("What helps: {hint}"))?;
+    }
+    ui.data(&json!({
+        "error": { "message": error.to_string(), "causes": told[1..], "hint": hint }
+    }))
+}
+
 /// Says what went wrong. With `--json` the answer is still one document on stdout.
 pub fn error(error: &Error, ui: &mut Ui) -> Exit {
     if error.is_closed_pipe() {

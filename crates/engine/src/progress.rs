@@ -1,5 +1,6 @@
 //! What is said about the work, put on record, and found again by what people call it.
 
+use bivouac_core::agent::AgentKind;
 use bivouac_core::checkpoint::Trigger;
 use bivouac_core::id::EventId;
 use bivouac_core::session::Session;
@@ -50,6 +51,17 @@ impl Engine {
                 let session = self.new_session(SessionDraft::default())?;
                 self.notices.push(format!("opened session {}", session.handle));
                 Ok(session)
+            }
+        }
+    }
+
+    /// The same for a person within an agent: a new one waits for the conversation, whose first words these may be.
+    pub fn session_for_agent(&mut self, agent: AgentKind) -> Result<Session> {
+        match self.session_to_continue(None)? {
+            Some(session) => Ok(session),
+            None => {
+                let agent_type = Some(agent.to_string());
+                self.new_session(SessionDraft { agent_type, ..SessionDraft::default() })
             }
         }
     }

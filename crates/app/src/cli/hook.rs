@@ -38,7 +38,7 @@ pub fn run(args: &HookArgs, wishes: &Wishes) -> Exit {
     if std::env::var_os(observe::WITHIN).is_some() {
         return Exit::Done;
     }
-    let (Ok(agent), Some(input)) = (args.agent.parse::<AgentKind>(), read_input()) else {
+    let (Ok(agent), Some(input)) = (args.agent.parse::<AgentKind>(), read_input(MAX_INPUT)) else {
         return Exit::Done;
     };
     let hook = Hook { agent, event: args.event.clone(), input };
@@ -50,11 +50,11 @@ pub fn run(args: &HookArgs, wishes: &Wishes) -> Exit {
 }
 
 /// The agent may leave its end of the pipe open, or never write to it.
-fn read_input() -> Option<String> {
+pub(super) fn read_input(most: u64) -> Option<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        let read = io::stdin().take(MAX_INPUT).read_to_end(&mut bytes);
+        let read = io::stdin().take(most).read_to_end(&mut bytes);
         let _nobody_waits = sender.send(read.map(|_| bytes));
     });
     let bytes = receiver.recv_timeout(READING).ok()?.ok()?;

@@ -41,6 +41,7 @@ pub mod run;
 pub mod saying;
 pub mod search;
 pub mod session;
+pub mod slash;
 pub mod status;
 pub mod step;
 pub mod submit;
@@ -179,6 +180,8 @@ enum Command {
     #[command(hide = true)]
     Hook(hook::HookArgs),
     #[command(hide = true)]
+    Slash(slash::SlashArgs),
+    #[command(hide = true)]
     Environment(environment::EnvironmentArgs),
     Mcp(mcp::McpArgs),
     Confirm(confirm::ConfirmArgs),
@@ -217,6 +220,7 @@ impl Cli {
             Command::Completions(args) => completions::run(args, ui),
             Command::Hooks(command) => command.run(&wishes, ui),
             Command::Hook(args) => Ok(hook::run(args, &wishes)),
+            Command::Slash(args) => slash::run(args, &wishes, ui),
             Command::Run(args) => run::run(args, &wishes, ui),
             Command::Submit(args) => submit::run(args, &wishes, ui),
             Command::Watch(args) => watch::run(args, &wishes, ui),
@@ -280,6 +284,7 @@ impl Command {
             | Self::Submit(_)
             | Self::Watch(_)
             | Self::Mcp(_)
+            | Self::Slash(_)
             | Self::Hook(_) => Need::Read,
         }
     }
@@ -337,6 +342,7 @@ impl Command {
             | Self::Submit(_)
             | Self::Watch(_)
             | Self::Mcp(_)
+            | Self::Slash(_)
             | Self::Hook(_) => {
                 unreachable!("these were run without an engine")
             }

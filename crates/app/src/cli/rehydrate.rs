@@ -32,6 +32,12 @@ enum Form {
     Json,
 }
 
+impl RehydrateArgs {
+    pub fn for_model() -> Self {
+        Self { session: None, budget: BRIEFING_TOKENS, format: Form::Markdown }
+    }
+}
+
 pub fn run(args: &RehydrateArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
     let session = engine.session(args.session.as_deref())?;
     let mut facts = engine.facts(&session)?;

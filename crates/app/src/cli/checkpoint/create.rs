@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use bivouac_core::checkpoint::{State, Trigger};
+use bivouac_core::id::SessionId;
 use bivouac_core::session::Session;
 use bivouac_core::text::{Name, Note, count};
 use bivouac_engine::Engine;
@@ -52,6 +53,12 @@ pub struct SaveArgs {
     /// The session it belongs to
     #[arg(long, add = complete::sessions())]
     session: Option<String>,
+}
+
+impl SaveArgs {
+    pub fn of(session: SessionId, label: Option<Name>) -> Self {
+        Self { label, message: None, session: Some(session.to_string()) }
+    }
 }
 
 impl CreateArgs {

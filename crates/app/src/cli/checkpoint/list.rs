@@ -35,6 +35,9 @@ pub struct ListArgs {
     /// In which form
     #[arg(long, value_enum, default_value = "table")]
     format: Form,
+    /// No more than this many.
+    #[arg(skip)]
+    most: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -43,6 +46,21 @@ enum Form {
     /// The newest first, as a table that agents show
     Markdown,
     Json,
+}
+
+impl ListArgs {
+    /// The newest as a table, and how many more there are.
+    pub fn for_model() -> Self {
+        Self {
+            session: None,
+            older_than: None,
+            trigger: None,
+            all: false,
+            reverse: false,
+            format: Form::Markdown,
+            most: Some(20),
+        }
+    }
 }
 
 pub fn run(args: &ListArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
@@ -77,7 +95,13 @@ pub fn run(args: &ListArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Er
         return Ok(Exit::Done);
     }
     if args.format == Form::Markdown {
-        return say_markdown(&checkpoints, engine, ui);
+        let n_shown = checkpoints.len().min(args.most.unwrap_or(usize::MAX));
+        say_markdown(&checkpoints[..n_shown], engine, ui)?;
+        if n_shown < checkpoints.len() {
+            let n_older = checkpoints.len() - n_shown;
+            ui.say(format_args!("\n{n_older} older ones are in `biv checkpoint list`."))?;
+        }
+        return Ok(Exit::Done);
     }
     let sessions = engine.sessions(&SessionFilter::default())?;
     let handles =
@@ -86,11 +110,7 @@ pub fn run(args: &ListArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Er
     Ok(Exit::Done)
 }
 
-fn say_markdown(
-    checkpoints: &[KeptCheckpoint],
-    engine: &Engine,
-    ui: &mut Ui,
-) -> Result<Exit, Error> {
+fn say_markdown(checkpoints: &[KeptCheckpoint], engine: &Engine, ui: &mut Ui) -> Result<(), Error> {
     ui.say("| # | Date | Label | Branch |\n|---|------|-------|--------|")?;
     for (place, kept) in checkpoints.iter().enumerate() {
         let checkpoint = &kept.taken.checkpoint;
@@ -100,7 +120,7 @@ fn say_markdown(
         let at = engine.clock.local(checkpoint.taken_at).strftime("%Y-%m-%d %H:%M").to_string();
         ui.say(format_args!("| {} | {at} | {label} | {} |", place + 1, printable(branch)))?;
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn table(
