@@ -107,6 +107,8 @@ pub enum Error {
     InTmux { handle: SessionHandle },
     #[error("could not change `{}`: {source}", path.display())]
     Settings { path: PathBuf, source: BadSettings },
+    #[error("`{}` changed in this moment, so it was left as it is", path.display())]
+    SettingsMoved { path: PathBuf },
     #[error("checkpoint {handle} is no longer whole, so it cannot be told what may go")]
     NotWhole { handle: CheckpointHandle, source: bivouac_snapshot::Error },
     #[error(
@@ -239,6 +241,7 @@ impl Error {
                 "`biv resume --brief` starts a new conversation from what is known"
             }
             Self::Settings { .. } => "nothing was changed; mend the file and try again",
+            Self::SettingsMoved { .. } => "nothing was changed; try again",
             Self::NotWhole { .. } => {
                 "run `biv reconcile`; if it cannot be mended, `biv checkpoint delete` it"
             }

@@ -5,7 +5,7 @@
 //! - [`consent`]: a person's word for what a model asks for
 //! - [`session`], [`save`], [`compare`], [`rollback`], [`restore`], [`keep`]: what people do
 //! - [`bundle`]: a checkpoint that leaves the store, and one that comes in
-//! - [`observe`], [`hooks`], [`converse`], [`brief`], [`resume`], [`fork`], [`terminal`]: what agents do, and
+//! - [`observe`], [`setup`], [`hooks`], [`converse`], [`brief`], [`resume`], [`fork`], [`terminal`]: what agents do, and
 //!   get back
 //! - [`detect`], [`recover`], [`pause`]: work that stopped, and work that waits
 //! - [`progress`], [`approvals`], [`replay`], [`export`], [`memory`]: what is said about the work, and what follows
@@ -52,6 +52,7 @@ mod secrets;
 mod seen;
 pub mod select;
 pub mod session;
+pub mod setup;
 mod spool;
 pub mod status;
 pub mod supervise;

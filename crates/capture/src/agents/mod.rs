@@ -2,7 +2,7 @@
 //!
 //! - `hook`: their JSON becomes an [`Observation`], our words become their answer
 //! - `transcript`: what a conversation consists of, how far it is, how to give it back
-//! - `install`: where they look for hooks
+//! - `install`: where they look for hooks, servers, commands and skills
 
 pub mod claude_code;
 pub mod codex;
@@ -14,6 +14,7 @@ pub mod offset;
 pub mod opencode;
 pub mod reading;
 pub mod restore;
+mod words;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -69,8 +70,8 @@ pub trait Agent: Sync {
     /// Reads one more record of a part.
     fn read(&self, record: &Value, reading: &mut Reading);
 
-    /// Where its hooks go.
-    fn place(&self, scope: Scope, folders: &Folders) -> Place;
+    /// Where all goes that it gets from us; nothing where it knows no hooks of this scope.
+    fn places(&self, scope: Scope, folders: &Folders) -> Vec<Place>;
 
     /// Writes a kept conversation where the agent finds it, under a new id, and says how to start it.
     fn restore(&self, kept: &Kept, order: &Order) -> Result<Launch>;

@@ -3,6 +3,7 @@
 use bivouac_core::agent::AgentKind;
 use bivouac_engine::home::Home;
 use bivouac_engine::hooks;
+use bivouac_engine::setup::Change;
 
 use super::{ScopeArg, agents, as_json, carry_out};
 use crate::cli::Error;
@@ -29,10 +30,11 @@ pub struct InstallArgs {
 pub fn run(args: &InstallArgs, home: &Home, ui: &mut Ui) -> Result<Exit, Error> {
     let mut changes = Vec::new();
     for agent in agents(&args.agent) {
-        match hooks::plan_install(home, agent, args.scope.into())? {
-            Some(change) if change.is_needed() => changes.push(change),
-            Some(_) => ui.say(format_args!("{agent:12} has our hooks already"))?,
-            None => ui.say(format_args!("{agent:12} knows no hooks of a project"))?,
+        let planned = hooks::plan_install(home, agent, args.scope.into())?;
+        match (planned.is_empty(), planned.iter().any(Change::is_needed)) {
+            (true, _) => ui.say(format_args!("{agent:12} knows no hooks of a project"))?,
+            (false, false) => ui.say(format_args!("{agent:12} has our hooks already"))?,
+            (false, true) => changes.extend(planned),
         }
     }
     if changes.is_empty() {

@@ -6,7 +6,8 @@ pub mod status;
 
 use bivouac_core::agent::AgentKind;
 use bivouac_engine::home::{Home, Wishes};
-use bivouac_engine::hooks::{self, Change, Scope};
+use bivouac_engine::hooks;
+use bivouac_engine::setup::{self, Change, Scope};
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
@@ -73,9 +74,7 @@ fn carry_out(changes: &[Change], yes: bool, home: &Home, ui: &mut Ui) -> Result<
             return Err(Error::Declined { what: "the change" });
         }
     }
-    for change in changes {
-        hooks::apply(home, change)?;
-    }
+    setup::apply(home, changes)?;
     Ok(Exit::Done)
 }
 

@@ -2,7 +2,8 @@
 
 use bivouac_core::agent::AgentKind;
 use bivouac_engine::home::Home;
-use bivouac_engine::hooks::{self, Scope, State};
+use bivouac_engine::hooks;
+use bivouac_engine::setup::{Scope, State};
 use serde_json::json;
 
 use crate::cli::Error;

@@ -1,7 +1,7 @@
 //! Claude Code: JSON hooks in `settings.json`, conversations as JSON lines below `~/.claude/projects`.
 
 mod hook;
-mod install;
+pub(super) mod install;
 pub mod memory;
 mod transcript;
 
@@ -53,8 +53,8 @@ impl Agent for ClaudeCode {
         transcript::read(Input::new(record), reading);
     }
 
-    fn place(&self, scope: Scope, folders: &Folders) -> Place {
-        install::place(scope, folders)
+    fn places(&self, scope: Scope, folders: &Folders) -> Vec<Place> {
+        install::places(scope, folders)
     }
 
     fn restore(&self, kept: &Kept, order: &Order) -> Result<Launch> {

@@ -2,7 +2,7 @@
 //! some of which only continue others.
 
 mod hook;
-mod install;
+pub(super) mod install;
 mod transcript;
 
 use std::env;
@@ -53,8 +53,8 @@ impl Agent for Codex {
         transcript::read(Input::new(record), reading);
     }
 
-    fn place(&self, scope: Scope, folders: &Folders) -> Place {
-        install::place(scope, folders)
+    fn places(&self, scope: Scope, folders: &Folders) -> Vec<Place> {
+        install::places(scope, folders)
     }
 
     fn restore(&self, kept: &Kept, order: &Order) -> Result<Launch> {

@@ -1,6 +1,7 @@
 //! Copilot CLI: a hook file of our own in `~/.copilot/hooks`, conversations as events in JSON lines.
 
 mod hook;
+pub(super) mod install;
 mod transcript;
 
 use std::env;
@@ -8,31 +9,15 @@ use std::path::{Path, PathBuf};
 
 use bivouac_core::agent::AgentKind;
 use bivouac_core::observation::Observation;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::install::{Folders, Place, Scope, command};
+use super::install::{Folders, Place, Scope};
 use super::reading::{Conversation, Part, Reading};
 use super::restore::{Kept, Launch, Order};
 use super::{Agent, Hears, Input};
 use crate::Result;
 
 pub struct Copilot;
-
-/// The events we ask for, and how many seconds we may take.
-const EVENTS: [(&str, u64); 12] = [
-    ("sessionStart", 20),
-    ("userPromptSubmitted", 20),
-    ("preToolUse", 60),
-    ("permissionRequest", 10),
-    ("postToolUse", 30),
-    ("postToolUseFailure", 30),
-    ("subagentStart", 10),
-    ("subagentStop", 10),
-    ("preCompact", 60),
-    ("agentStop", 60),
-    ("errorOccurred", 10),
-    ("sessionEnd", 20),
-];
 
 impl Agent for Copilot {
     fn kind(&self) -> AgentKind {
@@ -71,25 +56,8 @@ impl Agent for Copilot {
         transcript::read(Input::new(record), reading);
     }
 
-    fn place(&self, scope: Scope, folders: &Folders) -> Place {
-        if scope == Scope::Project {
-            return Place::Nowhere;
-        }
-        let hooks: Map<String, Value> = EVENTS
-            .iter()
-            .map(|(event, seconds)| {
-                let bash = command(folders, AgentKind::Copilot, event);
-                (
-                    (*event).to_owned(),
-                    json!([{ "type": "command", "bash": bash, "timeoutSec": seconds }]),
-                )
-            })
-            .collect();
-        let text = serde_json::to_string_pretty(&json!({ "version": 1, "hooks": hooks }));
-        Place::Own {
-            path: folder(&folders.home).join("hooks/bivouac.json"),
-            text: text.unwrap_or_default() + "\n",
-        }
+    fn places(&self, scope: Scope, folders: &Folders) -> Vec<Place> {
+        install::places(scope, folders)
     }
 
     fn restore(&self, kept: &Kept, order: &Order) -> Result<Launch> {

@@ -2,7 +2,7 @@
 //! other. It deletes resumed conversations at the next start, so ours may be the only copy.
 
 mod hook;
-mod install;
+pub(super) mod install;
 mod transcript;
 
 use std::path::{Path, PathBuf};
@@ -58,8 +58,8 @@ impl Agent for Gemini {
         transcript::read(Input::new(record), reading);
     }
 
-    fn place(&self, scope: Scope, folders: &Folders) -> Place {
-        install::place(scope, folders)
+    fn places(&self, scope: Scope, folders: &Folders) -> Vec<Place> {
+        install::places(scope, folders)
     }
 
     fn restore(&self, kept: &Kept, order: &Order) -> Result<Launch> {

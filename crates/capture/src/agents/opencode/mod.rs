@@ -1,6 +1,7 @@
 //! opencode: a plugin of our own instead of hooks, conversations in a database of its own.
 
 mod hook;
+pub(super) mod install;
 mod transcript;
 
 use std::path::{Path, PathBuf};
@@ -61,13 +62,8 @@ impl Agent for Opencode {
         transcript::read(Input::new(record), reading);
     }
 
-    fn place(&self, scope: Scope, folders: &Folders) -> Place {
-        let folder = match scope {
-            Scope::User => config_folder(folders),
-            Scope::Project => folders.workspace.join(".opencode"),
-        };
-        let text = include_str!("plugin.js").replace("@BINARY@", &folders.binary);
-        Place::Own { path: folder.join("plugin/bivouac.js"), text }
+    fn places(&self, scope: Scope, folders: &Folders) -> Vec<Place> {
+        install::places(scope, folders)
     }
 
     fn restore(&self, kept: &Kept, order: &Order) -> Result<Launch> {

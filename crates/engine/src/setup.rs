@@ -1,0 +1,299 @@
+//! What agents get from us: put in beside what is others', and taken out without a trace. Everything is planned
+//! before the first file changes.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use bivouac_capture::agents;
+use bivouac_capture::agents::install::{BadSettings, Content, Folders, Place};
+pub use bivouac_capture::agents::install::{Part, Scope};
+use bivouac_core::agent::AgentKind;
+use bivouac_core::id::ObjectId;
+use bivouac_core::redact::Redactor;
+use serde::{Deserialize, Serialize};
+
+use crate::home::{Home, home_folder};
+use crate::{Error, Result};
+
+/// A change to one file of an agent, not made yet.
+#[derive(Debug)]
+pub struct Change {
+    pub agent: AgentKind,
+    pub path: PathBuf,
+    pub before: Option<String>,
+    /// `None` removes the file.
+    pub after: Option<String>,
+    /// Is it a file that others write to as well?
+    pub is_shared: bool,
+    /// The file without anything of ours, as long as there is something of ours in it.
+    origin: Option<Option<String>>,
+}
+
+impl Change {
+    pub fn is_needed(&self) -> bool {
+        self.before != self.after
+    }
+
+    /// Is something of someone else where ours would be?
+    pub fn is_left_alone(&self) -> bool {
+        self.origin.is_none() && !self.is_needed()
+    }
+
+    /// What changes, line by line. Others may keep secrets in the lines around it.
+    pub fn diff(&self) -> String {
+        let text = |side: &Option<String>| side.clone().unwrap_or_default();
+        let name = |side: &Option<String>| match side {
+            Some(_) => self.path.display().to_string(),
+            None => "/dev/null".to_owned(),
+        };
+        let (before, after) = (text(&self.before), text(&self.after));
+        let diff = similar::TextDiff::from_lines(&before, &after);
+        let mut unified = diff.unified_diff();
+        let told = unified.context_radius(3).header(&name(&self.before), &name(&self.after));
+        Redactor::default().redact(&told.to_string())
+    }
+}
+
+/// How a part of ours is in an agent's files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Installed,
+    /// There is something of ours that is not what this version would write.
+    Outdated,
+    Missing,
+}
+
+/// What the file was before we changed it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Memory {
+    path: PathBuf,
+    before: Option<String>,
+    /// The hash of what we wrote.
+    after: ObjectId,
+    /// Folders that were not there before.
+    #[serde(default)]
+    made: Vec<PathBuf>,
+}
+
+/// A change for every file these parts go to, needed or not; none where the agent knows nothing of this scope.
+/// A file of someone else where ours would be stays.
+pub fn plan_install(
+    home: &Home,
+    agent: AgentKind,
+    scope: Scope,
+    parts: &[Part],
+) -> Result<Vec<Change>> {
+    let mut changes = Vec::new();
+    for place in places(home, agent, scope, parts)? {
+        let before = read(&place.path)?;
+        let text = before.as_deref().unwrap_or_default();
+        let is_taken = before.is_some() && place.is_taken(text);
+        let (after, origin) = match is_taken {
+            true => (before.clone(), None),
+            false => {
+                let after = place.with(text, parts).map_err(bad(&place.path))?;
+                (Some(after), Some(origin(home, &place, before.as_deref())?))
+            }
+        };
+        changes.push(change(agent, place, before, after, origin));
+    }
+    Ok(changes)
+}
+
+/// Takes these parts out. If nobody changed a file since, it is again what it was, to the byte.
+pub fn plan_remove(
+    home: &Home,
+    agent: AgentKind,
+    scope: Scope,
+    parts: &[Part],
+) -> Result<Vec<Change>> {
+    let mut changes = Vec::new();
+    for place in places(home, agent, scope, parts)? {
+        let Some(text) = read(&place.path)? else {
+            continue;
+        };
+        let found = place.found(&text).map_err(bad(&place.path))?;
+        if !found.iter().any(|part| parts.contains(part)) {
+            continue;
+        }
+        let origin = origin(home, &place, Some(&text))?;
+        let (after, origin) = match found.iter().all(|part| parts.contains(part)) {
+            true => (origin, None),
+            false => (place.without(&text, parts).map_err(bad(&place.path))?, Some(origin)),
+        };
+        changes.push(change(agent, place, Some(text), after, origin));
+    }
+    Ok(changes)
+}
+
+/// Where a part of ours is or would be, and how it is.
+pub fn state(
+    home: &Home,
+    agent: AgentKind,
+    scope: Scope,
+    part: Part,
+) -> Result<Option<(PathBuf, State)>> {
+    let places = places(home, agent, scope, &[part])?;
+    let mut is_found = false;
+    for place in &places {
+        let text = read(&place.path)?;
+        let found = text.map(|text| place.found(&text)).transpose().map_err(bad(&place.path))?;
+        is_found |= found.is_some_and(|found| found.contains(&part));
+    }
+    let changes = plan_install(home, agent, scope, &[part])?;
+    let state = match (is_found, changes.iter().any(Change::is_needed)) {
+        (_, false) => State::Installed,
+        (true, true) => State::Outdated,
+        (false, true) => State::Missing,
+    };
+    Ok(places.into_iter().next().map(|place| (place.path, state)))
+}
+
+/// Makes all changes, or none. What was there before the first of ours is remembered, until they are removed.
+pub fn apply(home: &Home, changes: &[Change]) -> Result<()> {
+    let memories: Vec<_> = changes.iter().map(|change| recall(home, &change.path)).collect();
+    let missing: Vec<PathBuf> = changes.iter().flat_map(|it| missing_above(&it.path)).collect();
+    for (n_done, change) in changes.iter().enumerate() {
+        if let Err(error) = make(home, change, memories[n_done].as_ref()) {
+            for (done, memory) in changes.iter().zip(&memories).take(n_done) {
+                let _as_far_as_it_can_be = put(&done.path, done.before.as_deref());
+                let _as_well = keep(home, &done.path, memory.as_ref());
+            }
+            let _as_well = keep(home, &change.path, memories[n_done].as_ref());
+            remove_empty(missing);
+            return Err(error);
+        }
+    }
+    let gone = changes.iter().zip(memories).filter(|(change, _)| change.origin.is_none());
+    remove_empty(gone.filter_map(|(_, memory)| memory).flat_map(|memory| memory.made).collect());
+    Ok(())
+}
+
+fn make(home: &Home, change: &Change, earlier: Option<&Memory>) -> Result<()> {
+    if read(&change.path)? != change.before {
+        return Err(Error::SettingsMoved { path: change.path.clone() });
+    }
+    let (Some(origin), Some(after)) = (&change.origin, &change.after) else {
+        put(&change.path, change.after.as_deref())?;
+        return keep(home, &change.path, None);
+    };
+    let mut made = earlier.map(|memory| memory.made.clone()).unwrap_or_default();
+    made.extend(missing_above(&change.path));
+    let (path, after_id) = (change.path.clone(), ObjectId::of(after.as_bytes()));
+    let memory = Memory { path, before: origin.clone(), after: after_id, made };
+    keep(home, &change.path, Some(&memory))?;
+    put(&change.path, Some(after))
+}
+
+/// The folders that have to be made for it.
+fn missing_above(path: &Path) -> Vec<PathBuf> {
+    path.ancestors().skip(1).take_while(|folder| !folder.exists()).map(Path::to_owned).collect()
+}
+
+/// The deepest first. What others put something into stays.
+fn remove_empty(mut folders: Vec<PathBuf>) {
+    folders.sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
+    for folder in folders {
+        let _is_in_use = fs::remove_dir(folder);
+    }
+}
+
+fn places(home: &Home, agent: AgentKind, scope: Scope, parts: &[Part]) -> Result<Vec<Place>> {
+    let own = std::env::current_exe().map_err(Error::io("biv"))?;
+    // What a project shares must work on other machines, too.
+    let program = match scope {
+        Scope::Project => "biv".to_owned(),
+        Scope::User => own.to_string_lossy().into_owned(),
+    };
+    let user = home_folder().ok_or(Error::NoHome)?;
+    let folders = Folders { home: user, workspace: home.workspace.clone(), program };
+    let places = agents::of(agent).places(scope, &folders).into_iter();
+    Ok(places.filter(|place| place.has(parts)).collect())
+}
+
+fn change(
+    agent: AgentKind,
+    place: Place,
+    before: Option<String>,
+    after: Option<String>,
+    origin: Option<Option<String>>,
+) -> Change {
+    let is_shared = !matches!(place.content, Content::Own { .. });
+    Change { agent, path: place.path, before, after, is_shared, origin }
+}
+
+/// The file without anything of ours: as it was, if nobody changed it since.
+fn origin(home: &Home, place: &Place, text: Option<&str>) -> Result<Option<String>> {
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    match recall(home, &place.path) {
+        Some(memory) if memory.after == ObjectId::of(text.as_bytes()) => Ok(memory.before),
+        _ => place.without(text, &Part::ALL).map_err(bad(&place.path)),
+    }
+}
+
+fn bad(path: &Path) -> impl FnOnce(BadSettings) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Settings { path, source }
+}
+
+fn read(path: &Path) -> Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io(path)(error)),
+    }
+}
+
+fn put(path: &Path, text: Option<&str>) -> Result<()> {
+    match text {
+        Some(text) => write(path, text),
+        None => match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path)(error)),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// Through a new file beside it, with the permissions of the old one. A link stays a link.
+fn write(path: &Path, text: &str) -> Result<()> {
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if let Some(folder) = target.parent() {
+        fs::create_dir_all(folder).map_err(Error::io(folder))?;
+    }
+    let part = target.with_extension("biv-part");
+    let mode = fs::metadata(&target).map_or(0o644, |meta| meta.permissions().mode());
+    let written = fs::write(&part, text)
+        .and_then(|()| fs::set_permissions(&part, fs::Permissions::from_mode(mode)))
+        .and_then(|()| fs::File::open(&part)?.sync_all())
+        .and_then(|()| fs::rename(&part, &target));
+    written.map_err(Error::io(path))
+}
+
+fn memory_path(home: &Home, path: &Path) -> PathBuf {
+    let key: String =
+        ObjectId::of(path.as_os_str().as_encoded_bytes()).to_string().chars().take(16).collect();
+    home.hooks().join(format!("{key}.json"))
+}
+
+fn recall(home: &Home, path: &Path) -> Option<Memory> {
+    serde_json::from_slice(&fs::read(memory_path(home, path)).ok()?).ok()
+}
+
+/// Remembers this of a file, or that there is nothing to remember.
+fn keep(home: &Home, file: &Path, memory: Option<&Memory>) -> Result<()> {
+    let (folder, path) = (home.hooks(), memory_path(home, file));
+    let Some(memory) = memory else {
+        return put(&path, None);
+    };
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)
+        .map_err(Error::io(&folder))?;
+    fs::write(&path, crate::save::to_json(memory)).map_err(Error::io(&path))?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(Error::io(path))
+}
