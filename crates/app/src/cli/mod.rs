@@ -41,6 +41,7 @@ pub mod run;
 pub mod saying;
 pub mod search;
 pub mod session;
+pub mod setup;
 pub mod slash;
 pub mod status;
 pub mod step;
@@ -128,6 +129,7 @@ pub fn run_hook(words: &[OsString]) -> Option<Exit> {
 #[derive(Debug, Subcommand)]
 enum Command {
     Init(init::InitArgs),
+    Setup(setup::SetupArgs),
     #[command(subcommand)]
     Session(session::SessionCommand),
     #[command(subcommand, visible_alias = "cp")]
@@ -220,6 +222,7 @@ impl Cli {
             Command::Completions(args) => completions::run(args, ui),
             Command::Hooks(command) => command.run(&wishes, ui),
             Command::Hook(args) => Ok(hook::run(args, &wishes)),
+            Command::Setup(args) => setup::run(args, &wishes, ui),
             Command::Slash(args) => slash::run(args, &wishes, ui),
             Command::Run(args) => run::run(args, &wishes, ui),
             Command::Submit(args) => submit::run(args, &wishes, ui),
@@ -284,6 +287,7 @@ impl Command {
             | Self::Submit(_)
             | Self::Watch(_)
             | Self::Mcp(_)
+            | Self::Setup(_)
             | Self::Slash(_)
             | Self::Hook(_) => Need::Read,
         }
@@ -342,6 +346,7 @@ impl Command {
             | Self::Submit(_)
             | Self::Watch(_)
             | Self::Mcp(_)
+            | Self::Setup(_)
             | Self::Slash(_)
             | Self::Hook(_) => {
                 unreachable!("these were run without an engine")

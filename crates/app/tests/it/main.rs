@@ -67,6 +67,7 @@ mod search;
 mod seeds;
 mod session;
 mod session_recover;
+mod setup;
 mod slash;
 mod soak;
 mod status;
