@@ -5,6 +5,7 @@
 mod bench;
 mod check;
 mod docs;
+mod packages;
 mod tools;
 
 use std::process::ExitCode;
@@ -32,6 +33,8 @@ enum Command {
     },
     /// Measure against what people would use instead, side by side
     Bench(bench::BenchArgs),
+    /// Write the packages that agents install
+    Packages,
     /// Write docs/cli.md and the man pages
     Docs(docs::DocsArgs),
 }
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Command::Check => check::run(),
         Command::Soak { minutes } => check::soak(minutes),
         Command::Bench(args) => bench::run(&args),
+        Command::Packages => packages::run(),
         Command::Docs(args) => docs::run(&args),
     };
     match done {

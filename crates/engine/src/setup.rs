@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use bivouac_capture::agents;
 use bivouac_capture::agents::install::{BadSettings, Content, Folders, Place};
 pub use bivouac_capture::agents::install::{Part, Scope};
+pub use bivouac_capture::agents::package::files as packages;
 use bivouac_core::agent::AgentKind;
 use bivouac_core::id::ObjectId;
 use bivouac_core::redact::Redactor;

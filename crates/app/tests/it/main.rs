@@ -52,6 +52,7 @@ mod log;
 mod mcp;
 mod model;
 mod note;
+mod packages;
 mod partition;
 mod pause;
 mod phase;

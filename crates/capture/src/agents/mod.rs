@@ -12,6 +12,7 @@ mod input;
 pub mod install;
 pub mod offset;
 pub mod opencode;
+pub mod package;
 pub mod reading;
 pub mod restore;
 mod words;

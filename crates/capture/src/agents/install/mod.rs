@@ -220,6 +220,12 @@ pub(super) fn server(folders: &Folders, more: &Value) -> Server {
     Server { table: "mcpServers", entry: entry.into() }
 }
 
+/// A whole file with nothing in it but this.
+pub(super) fn document(entries: &[Entry]) -> String {
+    let all = entries.iter().try_fold(String::new(), |text, entry| json::add(&text, entry));
+    all.expect("an empty file takes everything")
+}
+
 /// A document of our own.
 pub(super) fn pretty(document: &Value) -> String {
     format!("{document:#}\n")
