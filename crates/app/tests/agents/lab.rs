@@ -160,7 +160,14 @@ pub(crate) struct Message {
 }
 
 impl Lab {
-    pub(crate) fn new((agent, binary): (&'static Agent, PathBuf)) -> Self {
+    pub(crate) fn new(agent: (&'static Agent, PathBuf)) -> Self {
+        let lab = Self::bare(agent);
+        lab.install_hooks();
+        lab
+    }
+
+    /// An agent that has nothing of ours.
+    pub(crate) fn bare((agent, binary): (&'static Agent, PathBuf)) -> Self {
         let folder = tempfile::Builder::new().prefix("biv-agent-").tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         for name in ["home", "project", "bin"] {
@@ -204,6 +211,7 @@ impl Lab {
             model: self.model.clone(),
         };
         lab.set_up_agent();
+        lab.install_hooks();
         lab
     }
 
@@ -342,6 +350,14 @@ impl Lab {
         String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     }
 
+    /// The agent's own program, with these words.
+    pub(crate) fn program(&self, words: &[&str]) -> String {
+        let output = self.command(self.agent.program, words, &self.work()).output().unwrap();
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success(), "{} {words:?}\n{said}", self.agent.program);
+        said
+    }
+
     fn run(&self, program: &str, words: &[&str], folder: &Path) -> String {
         let output = self.command(program, words, folder).output().unwrap();
         let (out, err) =
@@ -416,6 +432,9 @@ impl Lab {
             ),
             _ => {}
         }
+    }
+
+    fn install_hooks(&self) {
         self.biv(&["hooks", "install", "--agent", self.agent.name, "--yes"]);
     }
 }
@@ -444,6 +463,12 @@ impl Request {
     pub(crate) fn heard(&self, words: &str) -> bool {
         let system = self.0["system"].as_str().unwrap_or_default();
         system.contains(words) || self.messages().iter().any(|it| it.text.contains(words))
+    }
+
+    /// Could the model call this?
+    pub(crate) fn offers(&self, tool: &str) -> bool {
+        let mut tools = self.0["tools"].as_array().unwrap().iter().filter_map(Value::as_str);
+        tools.any(|it| it.ends_with(tool))
     }
 
     fn messages(&self) -> Vec<Message> {

@@ -6,6 +6,7 @@
 
 mod lab;
 mod memory;
+mod packages;
 mod sdk;
 mod tui;
 
