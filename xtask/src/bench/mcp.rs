@@ -13,7 +13,8 @@ use super::workspace::Workspace;
 use crate::Result;
 use crate::tools::command;
 
-const FILES: usize = 10_000;
+const FEW: usize = 1_000;
+const MANY: usize = 10_000;
 const NOTES: usize = 1_000;
 const CALLS: usize = 200;
 const STARTS: usize = 50;
@@ -26,26 +27,25 @@ struct Place {
 
 /// Measures, and answers the table.
 pub(super) fn run(folder: &Path, biv: &Path) -> Result<String> {
-    let base = folder.join("mcp");
-    let work = base.join("work");
-    Workspace::make(&work, FILES)?;
-    let place = Place { biv: biv.to_owned(), base, work };
-    place.typed(&["checkpoint", "create"])?;
-    let mut server = Server::start(&place)?;
+    let small = Place::make(&folder.join("small"), biv, FEW)?;
+    let large = Place::make(&folder.join("large"), biv, MANY)?;
+    let mut server = Server::start(&small)?;
     for n in 0..NOTES {
         server.call("progress", &json!({ "kind": "note", "text": format!("note {n}") }))?;
     }
-    let mut rows = vec![
-        ("server ready", times(STARTS, || Server::start(&place).map(drop))?),
-        ("`rehydrate`", times(CALLS, || server.call("rehydrate", &json!({})))?),
-        ("`biv rehydrate` on the command line", times(CALLS, || place.typed(&["rehydrate"]))?),
-        ("record a note", {
-            let note = json!({ "kind": "note", "text": "another" });
-            times(CALLS, || server.call("progress", &note))?
-        }),
-        ("`checkpoint_save`, nothing changed", {
-            times(STARTS, || server.call("checkpoint_save", &json!({})))?
-        }),
+    let mut other = Server::start(&large)?;
+    let note = json!({ "kind": "note", "text": "another" });
+    let none = json!({});
+    let mut rows = [
+        ("server ready", times(STARTS, || Server::start(&small).map(drop))?),
+        ("`rehydrate`, 1,000 files", times(CALLS, || server.call("rehydrate", &none))?),
+        ("the same as a command line", times(CALLS, || small.typed(&["rehydrate"]))?),
+        ("`rehydrate`, 10,000 files", times(CALLS, || other.call("rehydrate", &none))?),
+        ("record a note", times(CALLS, || server.call("progress", &note))?),
+        (
+            "`checkpoint_save`, 1,000 files, none changed",
+            times(STARTS, || server.call("checkpoint_save", &none))?,
+        ),
     ];
     let mut table = "| | p50 | p90 | p99 |\n|---|---|---|---|\n".to_owned();
     for (what, times) in &mut rows {
@@ -55,11 +55,8 @@ pub(super) fn run(folder: &Path, biv: &Path) -> Result<String> {
         };
         table.push_str(&format_row(what, [at(0.5), at(0.9), at(0.99)]));
     }
-    let megabytes = server.peak()? / 1_000;
-    Ok(format!(
-        "{table}\n{FILES} files, {NOTES} notes. After {} calls the server has taken {megabytes} MB of memory at most.\n",
-        NOTES + 2 * CALLS + STARTS
-    ))
+    let megabytes = server.peak()?.max(other.peak()?) / 1_000;
+    Ok(format!("{table}\nOver these calls the server took {megabytes} MB of memory at most.\n"))
 }
 
 fn times(count: usize, mut act: impl FnMut() -> Result<()>) -> Result<Vec<Duration>> {
@@ -73,6 +70,14 @@ fn times(count: usize, mut act: impl FnMut() -> Result<()>) -> Result<Vec<Durati
 }
 
 impl Place {
+    fn make(base: &Path, biv: &Path, n_files: usize) -> Result<Self> {
+        let work = base.join("work");
+        Workspace::make(&work, n_files)?;
+        let place = Self { biv: biv.to_owned(), base: base.to_owned(), work };
+        place.typed(&["checkpoint", "create"])?;
+        Ok(place)
+    }
+
     fn command(&self, words: &[&str]) -> std::process::Command {
         let mut biv = command(&self.biv);
         biv.args(words).current_dir(&self.work).env("HOME", &self.base);
