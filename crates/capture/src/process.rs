@@ -72,6 +72,12 @@ impl Program {
         tmux
     }
 
+    /// As an agent starts it: what that leads to may lead back to us.
+    pub fn as_by_agent(mut self) -> Self {
+        self.command.env_remove(WITHIN).env_remove("BIV_SESSION");
+        self
+    }
+
     pub fn args<A: AsRef<std::ffi::OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.command.args(args);
         self

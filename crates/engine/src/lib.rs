@@ -5,13 +5,14 @@
 //! - [`consent`]: a person's word for what a model asks for
 //! - [`session`], [`save`], [`compare`], [`rollback`], [`restore`], [`keep`]: what people do
 //! - [`bundle`]: a checkpoint that leaves the store, and one that comes in
-//! - [`observe`], [`setup`], [`hooks`], [`converse`], [`brief`], [`resume`], [`fork`], [`terminal`]: what agents do, and
+//! - [`observe`], [`hooks`], [`converse`], [`brief`], [`resume`], [`fork`], [`terminal`]: what agents do, and
 //!   get back
 //! - [`detect`], [`recover`], [`pause`]: work that stopped, and work that waits
 //! - [`progress`], [`approvals`], [`replay`], [`export`], [`memory`]: what is said about the work, and what follows
 //! - [`supervise`], [`watch`]: running an agent, or watching it run, and saving all the while
 //! - `look`, `surroundings`, `git`, `environment`, `heal`, `papers`, `room`, `secrets`, `seen`, `spool`: what
 //!   those need
+//! - [`setup`], [`doctor`]: what agents get from us, and whether it holds
 //! - [`sweep`], [`verify`], [`reconcile`], [`status`]: looking after the store
 
 pub mod approvals;
@@ -23,6 +24,7 @@ pub mod config;
 pub mod consent;
 pub mod converse;
 pub mod detect;
+pub mod doctor;
 mod environment;
 mod error;
 pub mod export;

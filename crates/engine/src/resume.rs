@@ -272,12 +272,10 @@ pub fn headless(kind: AgentKind, prompt: &str, extra: &[String]) -> Vec<String> 
 pub fn check_agent(kind: AgentKind, mode: Mode) -> Result<()> {
     let agent = agents::of(kind);
     let program = agent.program();
-    let answer = Program::new(program).args(["--version"]).within(Duration::from_secs(20)).output();
-    let Ok(answer) = answer else {
+    let Ok(found) = version_of(program) else {
         return Err(Error::NoAgent { program });
     };
-    let text = String::from_utf8_lossy(&answer);
-    let Some(found) = version_in(&text) else {
+    let Some(found) = found else {
         return Ok(());
     };
     let oldest = agent.oldest();
@@ -286,6 +284,12 @@ pub fn check_agent(kind: AgentKind, mode: Mode) -> Result<()> {
         return Err(Error::OldAgent { program, found: words(found), oldest: words(oldest) });
     }
     Ok(())
+}
+
+/// What a program says its version is, if it says one.
+pub(crate) fn version_of(program: &str) -> Result<Option<[u32; 3]>> {
+    let asked = Program::new(program).args(["--version"]).within(Duration::from_secs(20));
+    Ok(version_in(&String::from_utf8_lossy(&asked.output()?)))
 }
 
 fn version_in(text: &str) -> Option<[u32; 3]> {

@@ -202,6 +202,12 @@ fn remove_empty(mut folders: Vec<PathBuf>) {
 }
 
 fn places(home: &Home, agent: AgentKind, scope: Scope, parts: &[Part]) -> Result<Vec<Place>> {
+    let places = agents::of(agent).places(scope, &folders(home, scope)?).into_iter();
+    Ok(places.filter(|place| place.has(parts)).collect())
+}
+
+/// Where things are, and how agents are told to call us.
+pub(crate) fn folders(home: &Home, scope: Scope) -> Result<Folders> {
     let own = std::env::current_exe().map_err(Error::io("biv"))?;
     // What a project shares must work on other machines, too.
     let program = match scope {
@@ -209,9 +215,7 @@ fn places(home: &Home, agent: AgentKind, scope: Scope, parts: &[Part]) -> Result
         Scope::User => own.to_string_lossy().into_owned(),
     };
     let user = home_folder().ok_or(Error::NoHome)?;
-    let folders = Folders { home: user, workspace: home.workspace.clone(), program };
-    let places = agents::of(agent).places(scope, &folders).into_iter();
-    Ok(places.filter(|place| place.has(parts)).collect())
+    Ok(Folders { home: user, workspace: home.workspace.clone(), program })
 }
 
 fn change(

@@ -173,6 +173,14 @@ impl Journal {
         Ok(found.into_iter().find(|it| it.started.process.as_ref() == Some(process)))
     }
 
+    /// When the newest conversation with an agent began.
+    pub fn last_conversation_of(&self, agent: AgentKind) -> Result<Option<Timestamp>> {
+        let sql = "SELECT recorded_at FROM events WHERE sequence =
+                   (SELECT max(sequence) FROM conversations WHERE agent = ?)";
+        let found = self.rows(sql, [agent.as_str()], |row| Ok(row.get::<_, String>(0)?))?;
+        found.first().map(|at| at.parse().map_err(|_| bad_row("events"))).transpose()
+    }
+
     pub fn has_event(&self, id: EventId) -> Result<bool> {
         let mut statement = self.connection.prepare_cached("SELECT 1 FROM events WHERE id = ?")?;
         Ok(statement.exists([id.to_string()])?)

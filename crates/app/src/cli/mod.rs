@@ -13,6 +13,7 @@ pub mod context;
 pub mod decision;
 pub mod delegation;
 pub mod detach;
+pub mod doctor;
 pub mod du;
 pub mod environment;
 pub mod export;
@@ -130,6 +131,7 @@ pub fn run_hook(words: &[OsString]) -> Option<Exit> {
 enum Command {
     Init(init::InitArgs),
     Setup(setup::SetupArgs),
+    Doctor(doctor::DoctorArgs),
     #[command(subcommand)]
     Session(session::SessionCommand),
     #[command(subcommand, visible_alias = "cp")]
@@ -223,6 +225,7 @@ impl Cli {
             Command::Hooks(command) => command.run(&wishes, ui),
             Command::Hook(args) => Ok(hook::run(args, &wishes)),
             Command::Setup(args) => setup::run(args, &wishes, ui),
+            Command::Doctor(args) => doctor::run(args, &wishes, ui),
             Command::Slash(args) => slash::run(args, &wishes, ui),
             Command::Run(args) => run::run(args, &wishes, ui),
             Command::Submit(args) => submit::run(args, &wishes, ui),
@@ -288,6 +291,7 @@ impl Command {
             | Self::Watch(_)
             | Self::Mcp(_)
             | Self::Setup(_)
+            | Self::Doctor(_)
             | Self::Slash(_)
             | Self::Hook(_) => Need::Read,
         }
@@ -347,6 +351,7 @@ impl Command {
             | Self::Watch(_)
             | Self::Mcp(_)
             | Self::Setup(_)
+            | Self::Doctor(_)
             | Self::Slash(_)
             | Self::Hook(_) => {
                 unreachable!("these were run without an engine")

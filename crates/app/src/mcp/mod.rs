@@ -159,7 +159,7 @@ impl Server {
                 Word::Yes => None,
                 Word::No => Some(Told::error(
                     "the rollback was not confirmed, so nothing was changed",
-                    "ask the person what they want instead",
+                    "ask the person what they want; they can do it themselves with `biv checkpoint rollback`",
                 )),
                 Word::Nobody => {
                     let document = looked.document;

@@ -27,6 +27,7 @@ mod decision;
 mod delegation;
 mod detach;
 mod docs;
+mod doctor;
 mod du;
 mod environment;
 mod export_bundle;

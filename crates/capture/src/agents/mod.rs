@@ -25,7 +25,7 @@ use bivouac_core::observation::Observation;
 use serde_json::Value;
 
 use crate::Result;
-use install::{Folders, Place, Scope};
+use install::{Folders, Place, Scope, Trust};
 use reading::{Conversation, Part, Reading};
 use restore::{Kept, Launch, Order};
 
@@ -73,6 +73,15 @@ pub trait Agent: Sync {
 
     /// Where all goes that it gets from us; nothing where it knows no hooks of this scope.
     fn places(&self, scope: Scope, folders: &Folders) -> Vec<Place>;
+
+    /// What its hooks are told when a conversation goes on, up to the one that is answered with words for the
+    /// model.
+    fn greeting(&self, folder: &Path) -> Vec<(&'static str, Value)>;
+
+    /// Does it call our hooks?
+    fn trust(&self, _folders: &Folders) -> Trust {
+        Trust::NotAsked
+    }
 
     /// Writes a kept conversation where the agent finds it, under a new id, and says how to start it.
     fn restore(&self, kept: &Kept, order: &Order) -> Result<Launch>;

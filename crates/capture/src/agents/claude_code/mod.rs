@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use bivouac_core::agent::AgentKind;
 use bivouac_core::observation::Observation;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::install::{Folders, Place, Scope};
+use super::install::{Folders, Place, Scope, Trust, switched_off};
 use super::reading::{Conversation, Part, Reading};
 use super::restore::{Kept, Launch, Order};
 use super::{Agent, Hears, Input};
@@ -55,6 +55,15 @@ impl Agent for ClaudeCode {
 
     fn places(&self, scope: Scope, folders: &Folders) -> Vec<Place> {
         install::places(scope, folders)
+    }
+
+    fn greeting(&self, folder: &Path) -> Vec<(&'static str, Value)> {
+        vec![("SessionStart", json!({ "session_id": "doctor", "cwd": folder, "source": "resume" }))]
+    }
+
+    fn trust(&self, folders: &Folders) -> Trust {
+        let settings = folder(&folders.home).join("settings.json");
+        switched_off(&settings, "disableAllHooks", |it| it["disableAllHooks"] == true)
     }
 
     fn restore(&self, kept: &Kept, order: &Order) -> Result<Launch> {

@@ -4,15 +4,16 @@
 mod hook;
 pub(super) mod install;
 mod transcript;
+mod trust;
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use bivouac_core::agent::AgentKind;
 use bivouac_core::observation::Observation;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::install::{Folders, Place, Scope};
+use super::install::{Folders, Place, Scope, Trust};
 use super::reading::{Conversation, Part, Reading};
 use super::restore::{Kept, Launch, Order, headless};
 use super::{Agent, Hears, Input};
@@ -55,6 +56,16 @@ impl Agent for Codex {
 
     fn places(&self, scope: Scope, folders: &Folders) -> Vec<Place> {
         install::places(scope, folders)
+    }
+
+    fn greeting(&self, folder: &Path) -> Vec<(&'static str, Value)> {
+        vec![("SessionStart", json!({ "session_id": "doctor", "cwd": folder, "source": "resume" }))]
+    }
+
+    fn trust(&self, folders: &Folders) -> Trust {
+        let folder = folder(&folders.home);
+        let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+        trust::trust(&read("config.toml"), &folder.join("hooks.json"), &read("hooks.json"))
     }
 
     fn restore(&self, kept: &Kept, order: &Order) -> Result<Launch> {

@@ -60,6 +60,10 @@ impl Agent for Copilot {
         install::places(scope, folders)
     }
 
+    fn greeting(&self, folder: &Path) -> Vec<(&'static str, Value)> {
+        vec![("sessionStart", json!({ "sessionId": "doctor", "cwd": folder, "source": "resume" }))]
+    }
+
     fn restore(&self, kept: &Kept, order: &Order) -> Result<Launch> {
         transcript::restore(kept, order)
     }

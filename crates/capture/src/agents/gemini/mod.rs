@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use bivouac_core::agent::AgentKind;
 use bivouac_core::observation::Observation;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::install::{Folders, Place, Scope};
+use super::install::{Folders, Place, Scope, Trust, switched_off};
 use super::reading::{Conversation, Part, Reading, Source};
 use super::restore::{Kept, Launch, Order};
 use super::{Agent, Hears, Input};
@@ -60,6 +60,18 @@ impl Agent for Gemini {
 
     fn places(&self, scope: Scope, folders: &Folders) -> Vec<Place> {
         install::places(scope, folders)
+    }
+
+    fn greeting(&self, folder: &Path) -> Vec<(&'static str, Value)> {
+        vec![
+            ("SessionStart", json!({ "session_id": "doctor", "cwd": folder, "source": "resume" })),
+            ("BeforeAgent", json!({ "session_id": "doctor", "cwd": folder, "prompt": "go on" })),
+        ]
+    }
+
+    fn trust(&self, folders: &Folders) -> Trust {
+        let settings = folder(&folders.home).join("settings.json");
+        switched_off(&settings, "hooksConfig.enabled", |it| it["hooksConfig"]["enabled"] == false)
     }
 
     fn restore(&self, kept: &Kept, order: &Order) -> Result<Launch> {

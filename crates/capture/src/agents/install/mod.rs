@@ -94,6 +94,34 @@ pub struct Server {
     pub entry: Value,
 }
 
+/// Does the agent call our hooks, now that they are there?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// It calls whatever is there.
+    NotAsked,
+    Given,
+    Missing {
+        n_missing: usize,
+        n_all: usize,
+    },
+    /// A setting tells it to call none.
+    Off {
+        setting: &'static str,
+    },
+    Unknown,
+}
+
+/// A switch in settings that turns all hooks off, if it is set.
+pub(super) fn switched_off(
+    settings: &std::path::Path,
+    setting: &'static str,
+    is_off: impl Fn(&Value) -> bool,
+) -> Trust {
+    let text = std::fs::read_to_string(settings).unwrap_or_default();
+    let settings: Value = serde_json::from_str(&text).unwrap_or_default();
+    if is_off(&settings) { Trust::Off { setting } } else { Trust::NotAsked }
+}
+
 /// What our server is called everywhere.
 pub const SERVER: &str = "bivouac";
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use bivouac_core::agent::AgentKind;
 use bivouac_core::observation::Observation;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::install::{Folders, Place, Scope};
 use super::reading::{Conversation, Part, Reading};
@@ -64,6 +64,10 @@ impl Agent for Opencode {
 
     fn places(&self, scope: Scope, folders: &Folders) -> Vec<Place> {
         install::places(scope, folders)
+    }
+
+    fn greeting(&self, folder: &Path) -> Vec<(&'static str, Value)> {
+        vec![("chat.message", json!({ "sessionID": "doctor", "cwd": folder, "prompt": "go on" }))]
     }
 
     fn restore(&self, kept: &Kept, order: &Order) -> Result<Launch> {
