@@ -471,6 +471,13 @@ impl Request {
         tools.any(|it| it.ends_with(tool))
     }
 
+    /// What the tools answered, as the model was told.
+    pub(crate) fn tool_results(&self) -> Vec<String> {
+        let messages = self.0["messages"].as_array().unwrap().iter();
+        let results = messages.flat_map(|it| it["tool_results"].as_array().into_iter().flatten());
+        results.map(|it| it["text"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
     fn messages(&self) -> Vec<Message> {
         let message = |it: &Value| Message {
             role: it["role"].as_str().unwrap().to_owned(),

@@ -8,6 +8,7 @@ mod lab;
 mod memory;
 mod packages;
 mod sdk;
+mod tools;
 mod tui;
 
 use lab::{Lab, Message, agent};
