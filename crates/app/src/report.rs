@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::process::ExitCode;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::Error;
 use crate::ui::{Form, Ui};
@@ -76,13 +76,19 @@ pub fn error(error: &Error, ui: &mut Ui) -> Exit {
     if error.is_closed_pipe() {
         return Exit::Done;
     }
-    let causes: Vec<String> = std::iter::successors(error.source(), |cause| (*cause).source())
-        .map(ToString::to_string)
-        .collect();
-    let hint = error.hint();
-    ui.error(&error.to_string(), &causes, hint.as_deref());
-    let _nowhere_left_to_say_it = ui.data(&json!({
-        "error": { "message": error.to_string(), "causes": causes, "hint": hint }
-    }));
+    ui.error(&error.to_string(), &causes(error), error.hint().as_deref());
+    let _nowhere_left_to_say_it = ui.data(&document(error));
     error.exit()
+}
+
+/// The same, for programs.
+pub fn document(error: &Error) -> Value {
+    json!({
+        "error": { "message": error.to_string(), "causes": causes(error), "hint": error.hint() }
+    })
+}
+
+fn causes(error: &Error) -> Vec<String> {
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    causes.map(ToString::to_string).collect()
 }

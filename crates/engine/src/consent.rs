@@ -2,6 +2,7 @@
 //! the person sees the same plan on a terminal and gets a code for it. The code is good for that plan, once.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use bivouac_core::id::{CheckpointId, ObjectId};
 use bivouac_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::lock::{Hold, Lock};
 use crate::save::to_json;
 use crate::{Engine, Error, Result, papers};
 
@@ -41,6 +43,7 @@ const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 impl Engine {
     /// Puts a question where the person finds it.
     pub fn ask_consent(&self, checkpoint: CheckpointId, plan: &str) -> Result<()> {
+        let _alone = self.hold_consent()?;
         // The same question again does not take the answer away.
         if self.asked().is_some_and(|it| it.plan == plan && it.given.is_some()) {
             return Ok(());
@@ -52,22 +55,29 @@ impl Engine {
     /// The question that stands.
     pub fn asked(&self) -> Option<Asked> {
         let asked: Asked = serde_json::from_slice(&fs::read(self.home.consent()).ok()?).ok()?;
-        (self.clock.now().since(asked.asked_at) <= STANDS).then_some(asked)
+        self.is_within(asked.asked_at, STANDS).then_some(asked)
     }
 
     /// The person said yes: the code that says so.
     pub fn give_consent(&self, asked: Asked) -> Result<String> {
+        let _alone = self.hold_consent()?;
         let code = code(&self.clock.new_id().to_string());
         let given = Given { code: seal(&asked.plan, &code), at: self.clock.now() };
-        self.put(&Asked { given: Some(given), ..asked })?;
+        self.put(&Asked { given: Some(given), n_wrong: 0, ..asked })?;
         Ok(code)
     }
 
-    /// Takes a code for a plan. Whatever comes of it, it is good for nothing from here on.
+    /// The person said no: an earlier yes is good for nothing any more.
+    pub fn refuse_consent(&self) -> Result<()> {
+        let _alone = self.hold_consent()?;
+        self.forget()
+    }
+
+    /// Takes a code for a plan. The right one is good for nothing from here on.
     pub fn take_consent(&self, plan: &str, code: &str) -> Result<()> {
+        let _alone = self.hold_consent()?;
         let asked = self.asked().filter(|it| it.plan == plan).ok_or(Error::NotAsked)?;
-        let holds = |given: &&Given| self.clock.now().since(given.at) <= HOLDS;
-        let Some(given) = asked.given.as_ref().filter(holds) else {
+        let Some(given) = asked.given.as_ref().filter(|it| self.is_within(it.at, HOLDS)) else {
             return Err(Error::NotConfirmed);
         };
         if given.code == seal(plan, &plain(code)) {
@@ -80,18 +90,32 @@ impl Engine {
         Err(Error::WrongCode)
     }
 
-    fn put(&self, asked: &Asked) -> Result<()> {
+    /// A moment that is still to come says that somebody turned the clock back.
+    fn is_within(&self, moment: Timestamp, time: Duration) -> bool {
+        let now = self.clock.now();
+        moment <= now && now.since(moment) <= time
+    }
+
+    /// One at a time: a code that is judged twice at once would be good twice.
+    fn hold_consent(&self) -> Result<Lock> {
         let path = self.home.consent();
         if let Some(folder) = path.parent() {
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(Error::io(folder))?;
         }
-        papers::write_private(&path, &to_json(asked))
+        Lock::wait(&path.with_extension("lock"), Hold::Alone, "looking at what a model asks for")
+    }
+
+    fn put(&self, asked: &Asked) -> Result<()> {
+        papers::write_private(&self.home.consent(), &to_json(asked))
     }
 
     fn forget(&self) -> Result<()> {
         let path = self.home.consent();
-        fs::remove_file(&path).map_err(Error::io(&path))
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path)(error)),
+            _ => Ok(()),
+        }
     }
 }
 

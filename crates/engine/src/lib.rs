@@ -81,6 +81,8 @@ pub struct Engine {
     pub clock: clock::Clock,
     /// Whose words it takes down.
     pub author: Author,
+    /// How far a name reaches.
+    pub reach: select::Reach,
     journal: Journal,
     packs: Packs,
     progress: Box<dyn Progress>,

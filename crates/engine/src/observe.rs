@@ -185,7 +185,7 @@ impl Engine {
         );
         if is_continued
             && let Some(process) = running::agent_process()
-            && let Some(before) = self.journal.conversation_of(&process)?
+            && let Some(before) = self.journal.conversations_of(&process)?.into_iter().next()
             && before.started.agent == observation.agent
             && let Some(session) = self.journal.session(before.session_id)?
         {

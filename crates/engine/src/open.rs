@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::home::{Home, Wishes};
 use crate::lock::{Hold, Lock};
+use crate::select::Reach;
 use crate::{Engine, Error, Result};
 
 /// What a command is about to do with the store.
@@ -58,6 +59,7 @@ impl Engine {
             config,
             clock,
             author: if agents::is_within_agent() { Author::Model } else { Author::Person },
+            reach: Reach::Everywhere,
             journal,
             packs,
             progress,

@@ -6,11 +6,14 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::export::fingerprint;
 use crate::home::Home;
 use crate::save::to_json;
 use crate::{Error, Result};
+
+static N_WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 /// Larger files are not what they are said to be.
 const MAX_BYTES: u64 = 4 << 20;
@@ -101,13 +104,18 @@ fn write_as(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(Error::io(folder))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = folder.join(format!(".{name}.{}.biv", std::process::id()));
-    let written = fs::File::options()
+    // Threads of one process can write the same file.
+    let number = N_WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let beside = folder.join(format!(".{name}.{}-{number}.biv", std::process::id()));
+    let mut file = fs::File::options()
         .write(true)
         .create_new(true)
         .mode(mode)
         .open(&beside)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .map_err(Error::io(path))?;
+    let written = file
+        .write_all(bytes)
+        .and_then(|()| file.sync_all())
         .and_then(|()| fs::rename(&beside, path))
         .and_then(|()| fs::File::open(folder)?.sync_all());
     if written.is_err() {

@@ -13,6 +13,15 @@ use bivouac_journal::query::KeptCheckpoint;
 
 use crate::{Engine, Error, Kind, Result};
 
+/// How far a name reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// An id, a handle or a name is found wherever it is.
+    Everywhere,
+    /// What belongs to another workspace is not there: a model works in one.
+    Here,
+}
+
 impl Engine {
     /// The session that is meant: the one named, else `BIV_SESSION`, else that of the agent that started us,
     /// else the one active here, else the one interrupted here, else the newest one here.
@@ -23,13 +32,16 @@ impl Engine {
     /// The same, where having none is no error. A word that names none always is.
     pub fn session_if_any(&self, word: Option<&str>) -> Result<Option<Session>> {
         let from_env = std::env::var("BIV_SESSION").ok().filter(|word| !word.is_empty());
-        if let Some(word) = word.map(str::to_owned).or(from_env) {
-            return self.session_named(&word).map(Some);
+        if let Some(word) = word {
+            return self.session_named(word, self.reach).map(Some);
         }
-        let workspace = self.home.workspace_path();
-        if let Some(session) = self.session_of_agent()?.filter(|it| it.workspace == workspace) {
+        if let Some(word) = from_env {
+            return self.session_named(&word, Reach::Everywhere).map(Some);
+        }
+        if let Some(session) = self.session_of_agent()? {
             return Ok(Some(session));
         }
+        let workspace = self.home.workspace_path();
         for statuses in [&[Status::Active][..], &[Status::Interrupted], &Status::ALL] {
             if let Some(session) = self.journal.newest_session(&workspace, statuses)? {
                 return Ok(Some(session));
@@ -43,14 +55,22 @@ impl Engine {
         let Some(process) = running::agent_process() else {
             return Ok(None);
         };
-        match self.journal.conversation_of(&process)? {
-            Some(conversation) => Ok(self.journal.session(conversation.session_id)?),
-            None => Ok(None),
+        // One process can have several, in several places.
+        for conversation in self.journal.conversations_of(&process)? {
+            let session = self.journal.session(conversation.session_id)?;
+            let is_here =
+                |it: &Session| it.workspace == self.home.workspace_path() && !it.status.is_ended();
+            if let Some(session) = session.filter(is_here) {
+                return Ok(Some(session));
+            }
         }
+        Ok(None)
     }
 
-    fn session_named(&self, word: &str) -> Result<Session> {
-        let mut found = self.journal.find_sessions(word, Some(&self.home.workspace_path()))?;
+    fn session_named(&self, word: &str, reach: Reach) -> Result<Session> {
+        let workspace = self.home.workspace_path();
+        let mut found = self.journal.find_sessions(word, Some(&workspace))?;
+        found.retain(|it| reach == Reach::Everywhere || it.workspace == workspace);
         match (found.pop(), found.is_empty()) {
             (None, _) => Err(Error::NotFound { kind: Kind::Session, word: word.to_owned() }),
             (Some(session), true) => Ok(session),
@@ -67,6 +87,13 @@ impl Engine {
         let session = self.session_if_any(session)?.map(|session| session.id);
         let scope = Scope { session, workspace: Some(self.home.workspace_path()) };
         let mut found = self.journal.find_checkpoints(word, &scope)?;
+        if self.reach == Reach::Here {
+            let here = self.home.workspace_path();
+            found.retain(|it| {
+                let session = self.journal.session(it.taken.checkpoint.session_id);
+                session.ok().flatten().is_some_and(|it| it.workspace == here)
+            });
+        }
         match (found.pop(), found.is_empty()) {
             (None, _) => Err(Error::NotFound { kind: Kind::Checkpoint, word: word.to_owned() }),
             (Some(checkpoint), true) => Ok(checkpoint),

@@ -165,12 +165,13 @@ impl Journal {
         self.rows(&sql, [session.to_string()], read_conversation)
     }
 
-    /// The newest conversation that a process had.
-    pub fn conversation_of(&self, process: &ProcessId) -> Result<Option<KnownConversation>> {
+    /// The conversations that a process had, newest first.
+    pub fn conversations_of(&self, process: &ProcessId) -> Result<Vec<KnownConversation>> {
         let sql =
             format!("SELECT {COLUMNS} FROM conversations WHERE pid = ? ORDER BY sequence DESC");
-        let found = self.rows(&sql, [process.pid], read_conversation)?;
-        Ok(found.into_iter().find(|it| it.started.process.as_ref() == Some(process)))
+        let mut found = self.rows(&sql, [process.pid], read_conversation)?;
+        found.retain(|it| it.started.process.as_ref() == Some(process));
+        Ok(found)
     }
 
     /// When the newest conversation with an agent began.

@@ -1,8 +1,10 @@
 //! A client of `biv mcp`, word for word: it sends lines and reads lines.
 
-use std::io::{BufRead, BufReader, Write};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
 use crate::TestEnv;
@@ -84,6 +86,17 @@ impl McpClient {
         self.n_asked
     }
 
+    /// Sends a request if the server takes it in within a moment.
+    pub fn try_asking(&mut self, method: &str) -> bool {
+        self.n_asked += 1;
+        let line = json!({ "jsonrpc": "2.0", "id": self.n_asked, "method": method }).to_string();
+        let stdin = self.stdin.as_mut().unwrap();
+        let mut waiting = [PollFd::new(&*stdin, PollFlags::OUT)];
+        let moment = Timespec { tv_sec: 1, tv_nsec: 0 };
+        let is_ready = poll(&mut waiting, Some(&moment)).unwrap() == 1;
+        is_ready && writeln!(stdin, "{line}").is_ok()
+    }
+
     /// The answer to a request: its result, or its error.
     pub fn ask(&mut self, method: &str, params: &Value) -> Value {
         let id = self.begin_asking(method, params);
@@ -119,16 +132,33 @@ impl McpClient {
         serde_json::from_str(text).unwrap_or_else(|_| json!(text))
     }
 
-    pub fn process(&self) -> u32 {
-        self.server.id()
-    }
-
     /// Hangs up, and waits for the server's end: its exit code and what it said on stderr.
     pub fn leave(mut self) -> (Option<i32>, String) {
         drop(self.stdin.take());
         let mut rest = String::new();
         while self.stdout.read_line(&mut rest).unwrap() > 0 {}
-        let output = self.server.wait_with_output().unwrap();
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        let mut said = String::new();
+        self.server.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (self.server.wait().unwrap().code(), said)
+    }
+
+    /// Hangs up without having read a word, and waits for the server's end.
+    pub fn leave_unread(mut self) -> Option<i32> {
+        drop(self.stdin.take());
+        self.server.wait().unwrap().code()
+    }
+
+    /// The most memory it had, in kilobytes.
+    pub fn peak_kilobytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.server.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+}
+
+impl Drop for McpClient {
+    fn drop(&mut self) {
+        let _it_left = self.server.kill();
+        let _it_left = self.server.wait();
     }
 }

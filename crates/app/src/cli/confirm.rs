@@ -27,6 +27,7 @@ pub fn run(_args: &ConfirmArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit
     let plan = plan_of(&asked, engine)?;
     restoring::show(&plan, engine, ui)?;
     if !ui.ask("Allow the agent to do this?")? {
+        engine.refuse_consent()?;
         return Err(Error::Declined { what: "the rollback" });
     }
     let code = engine.give_consent(asked)?;

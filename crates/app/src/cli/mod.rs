@@ -61,6 +61,7 @@ use bivouac_core::work::Author;
 use bivouac_engine::Engine;
 use bivouac_engine::home::Wishes;
 use bivouac_engine::open::Need;
+use bivouac_engine::select::Reach;
 use clap::{Args, Parser, Subcommand};
 
 use crate::report::Exit;
@@ -266,9 +267,8 @@ impl Command {
             Self::Worktree(command) => command.need(),
             Self::Export(command) => command.need(),
             Self::Import(command) => command.need(),
-            Self::Gc(_) | Self::Pause(_) | Self::Resume(_) | Self::Fork(_) | Self::Note(_) => {
-                Need::Write
-            }
+            Self::Resume(args) => args.need(),
+            Self::Gc(_) | Self::Pause(_) | Self::Fork(_) | Self::Note(_) => Need::Write,
             Self::Status(_)
             | Self::Verify(_)
             | Self::Du(_)
@@ -366,6 +366,7 @@ fn open(wishes: &Wishes, need: Need, ui: &mut Ui) -> Result<Engine, Error> {
     engine.find_interrupted();
     if ui.is_kept() {
         engine.author = Author::Model;
+        engine.reach = Reach::Here;
     }
     ui.redact_with(engine.redactor().clone());
     say_notices(&mut engine, ui);

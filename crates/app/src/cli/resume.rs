@@ -7,6 +7,7 @@ use bivouac_core::session::{Session, Status};
 use bivouac_core::text::{count, printable};
 use bivouac_core::time::in_words;
 use bivouac_engine::Engine;
+use bivouac_engine::open::Need;
 use bivouac_engine::resume::{
     Drift, Launch, Mode, ResumePlan, check_agent, checkpoint_of, run_before, start, workspace_of,
 };
@@ -56,6 +57,9 @@ pub struct ResumeArgs {
     /// Print the command instead of running it
     #[arg(long, conflicts_with = "tmux")]
     print: bool,
+    /// Only tell what would be gone on from, what drifted and what it costs; leave everything as it is
+    #[arg(long, short = 'n', conflicts_with_all = ["into", "workspace", "tmux", "detach", "print"])]
+    dry_run: bool,
     /// Even if the session's agent still runs
     #[arg(long)]
     force: bool,
@@ -68,6 +72,10 @@ pub struct ResumeArgs {
 }
 
 impl ResumeArgs {
+    pub fn need(&self) -> Need {
+        if self.dry_run { Need::Read } else { Need::Write }
+    }
+
     /// Nothing but a session, and a checkpoint of it where it is not to be the newest.
     pub fn of(session: &Session, checkpoint: Option<&Checkpoint>) -> Self {
         Self {
@@ -80,6 +88,7 @@ impl ResumeArgs {
             tmux: false,
             detach: false,
             print: false,
+            dry_run: false,
             force: false,
             yes: false,
             extra: Vec::new(),
@@ -106,6 +115,15 @@ pub fn run_as(
         (_, true) => Some(Mode::Brief),
         (false, false) => None,
     };
+    if args.dry_run {
+        let plan = engine.plan_resume(&session, from.transpose()?, mode)?;
+        tell(&plan, engine, ui);
+        let command = command_for(&plan, args.checkpoint_id.as_deref());
+        ui.say(format_args!("Go on with `{}`", command.join(" ")))?;
+        let document = document(&plan, &session, &engine.home.workspace);
+        ui.data(&within(merged(document, json!({ "command": command }))))?;
+        return Ok(Exit::Done);
+    }
     if args.tmux {
         engine.check_free_in_tmux(&session)?;
     }
@@ -131,20 +149,13 @@ pub fn run_as(
     let id = session.id.to_string();
     let launch = engine.prepare_resume(&plan, &folder, &args.extra)?;
     let environment = format!("BIV_SESSION={id}");
-    ui.data(&within(json!({
-        "session": contract::Session::from(&session),
-        "checkpoint": plan.checkpoint.as_ref().map(contract::Checkpoint::from),
-        "mode": if plan.mode == Mode::Native { "native" } else { "brief" },
-        "native_tokens": plan.native_tokens,
-        "brief_tokens": plan.brief_tokens,
-        "changed_files": plan.drift.changed,
-        "environment_changes": plan.drift.environment,
-        "folder": folder,
+    let launched = json!({
         "before": launch.before,
         "command": launch.command,
         "environment": { "BIV_SESSION": id },
         "tmux": args.tmux.then_some(&session.handle),
-    })))?;
+    });
+    ui.data(&within(merged(document(&plan, &session, &folder), launched)))?;
     if args.print {
         ui.say(command_line(&launch, &folder, &environment))?;
         return Ok(Exit::Done);
@@ -154,6 +165,34 @@ pub fn run_as(
         return start_apart(args, &plan, (&launch, &folder), (&session, engine), ui);
     }
     Err(start(&launch, &folder, session.id).into())
+}
+
+/// What is gone on from, for programs.
+fn document(plan: &ResumePlan, session: &Session, folder: &Path) -> Value {
+    json!({
+        "session": contract::Session::from(session),
+        "checkpoint": plan.checkpoint.as_ref().map(contract::Checkpoint::from),
+        "mode": if plan.mode == Mode::Native { "native" } else { "brief" },
+        "native_tokens": plan.native_tokens,
+        "brief_tokens": plan.brief_tokens,
+        "changed_files": plan.drift.changed,
+        "environment_changes": plan.drift.environment,
+        "folder": folder,
+    })
+}
+
+fn merged(mut document: Value, more: Value) -> Value {
+    if let (Value::Object(document), Value::Object(more)) = (&mut document, more) {
+        document.extend(more);
+    }
+    document
+}
+
+/// What a person types to do it.
+fn command_for(plan: &ResumePlan, checkpoint: Option<&str>) -> Vec<String> {
+    let mut command = vec!["biv".to_owned(), "resume".to_owned(), plan.session.handle.to_string()];
+    command.extend(checkpoint.map(|word| format!("--checkpoint-id={}", quote(word))));
+    command
 }
 
 /// Where nobody's shell waits for the agent, it is supervised.

@@ -1,11 +1,15 @@
 //! A command run for a client: its answer as the command line gives it, never longer than a model can use.
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::sync::Arc;
 
 use bivouac_core::progress::Progress;
+use bivouac_core::redact::redact;
+use bivouac_core::text::printable;
 use bivouac_engine::home::Wishes;
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 use serde_json::{Value, json};
 
 use super::tools::{Refused, Typed};
@@ -35,8 +39,20 @@ impl Told {
     }
 
     pub(super) fn error(message: &str, hint: &str) -> Self {
+        let (message, hint) = (redact(message), redact(hint));
         let document = json!({ "error": { "message": message, "causes": [], "hint": hint } });
-        Self { text: document.to_string(), document, notes: Vec::new(), is_error: true }
+        Self { is_error: true, ..Self::document(document, Vec::new()) }
+    }
+
+    /// What went wrong on our way to a command.
+    pub(super) fn failed(error: bivouac_engine::Error) -> Self {
+        let document = report::document(&error.into());
+        Self { is_error: true, ..Self::document(document, Vec::new()) }
+    }
+
+    /// Nobody will see it.
+    fn called_off() -> Self {
+        Self::error("it was called off, and nothing was changed", "call again if it is wanted")
     }
 
     pub(super) fn document(document: Value, notes: Vec<String>) -> Self {
@@ -54,6 +70,9 @@ pub(super) fn run(
     place: &Wishes,
     progress: Arc<dyn Progress + Send + Sync>,
 ) -> Told {
+    if progress.is_cancelled() {
+        return Told::called_off();
+    }
     let form = if command.is_in_words { Form::Text } else { Form::Json };
     let mut ui = Ui::keeping(form, progress);
     let words = std::iter::once("biv".to_owned()).chain(command.words());
@@ -77,14 +96,25 @@ pub(super) fn run(
     }
 }
 
-/// A value that the command does not take.
+/// A value that the command does not take, or one that is missing.
 fn misused(error: &clap::Error) -> Told {
-    let text = error.render().to_string();
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let message = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-    let hint: Vec<&str> = lines.take_while(|line| !line.starts_with("Usage:")).collect();
-    let hint = hint.join(" ");
-    Told::error(&message, hint.split(" For more information").next().unwrap_or_default())
+    let about = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
+        _ => None,
+    };
+    let argument = about(ContextKind::InvalidArg).unwrap_or_default();
+    let known = about(ContextKind::ValidValue).map(|known| format!("it can be {known}"));
+    let why = error.source().map(ToString::to_string).or(known).unwrap_or_default();
+    match about(ContextKind::InvalidValue) {
+        Some(value) => Told::error(&format!("{argument} cannot be {}", quoted(&value)), &why),
+        None => Told::error(&format!("{argument} is needed"), "say it in the call"),
+    }
+}
+
+/// What someone said, short enough to be said back.
+pub(super) fn quoted(text: &str) -> String {
+    format!("`{}`", cut(&printable(text), 80))
 }
 
 /// Cuts long texts, then lists, the largest first, until the document is short enough. Says what was left out.

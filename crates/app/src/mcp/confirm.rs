@@ -13,7 +13,7 @@ use rmcp::model::{
 use rmcp::{Peer, RoleServer};
 use serde_json::{Value, json};
 
-use super::answer::Told;
+use super::answer::{Told, quoted};
 use super::tools::Typed;
 
 /// What a person is shown of a long plan.
@@ -29,12 +29,12 @@ pub(super) enum Word {
 
 /// The same rollback, only looked at.
 pub(super) fn look(checkpoint: &str) -> Typed {
-    Typed::new("checkpoint rollback").flag("dry-run", true).with(checkpoint.to_owned())
+    Typed::new("checkpoint rollback").flag("dry-run").with(checkpoint.to_owned())
 }
 
 /// The same rollback, as it was confirmed and not otherwise.
 pub(super) fn carry_out(checkpoint: &str, plan: &str) -> Typed {
-    let command = Typed::new("checkpoint rollback").flag("yes", true);
+    let command = Typed::new("checkpoint rollback").flag("yes");
     command.set("plan", Some(plan.to_owned())).with(checkpoint.to_owned())
 }
 
@@ -56,9 +56,8 @@ pub(super) async fn ask(peer: &Peer<RoleServer>, document: &Value) -> Word {
         "properties": { "confirm": { "type": "boolean", "title": "Roll back", "description": "Everything is saved first; `biv undo` takes it back" } },
         "required": ["confirm"],
     });
-    let Ok(requested_schema) = serde_json::from_value::<ElicitationSchema>(schema) else {
-        return Word::Nobody;
-    };
+    let requested_schema: ElicitationSchema =
+        serde_json::from_value(schema).expect("it is written above");
     let params = ElicitRequestParams::FormElicitationParams {
         meta: None,
         message: in_words(document),
@@ -78,18 +77,24 @@ pub(super) async fn ask(peer: &Peer<RoleServer>, document: &Value) -> Word {
     }
 }
 
-/// The plan, as a person reads it.
+/// The plan, as a person reads it: how much it is, then what is lost sight of, then the rest. Names are those of
+/// files that a model may have made, so they have a line each and no more.
 fn in_words(document: &Value) -> String {
     let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let steps = document["steps"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut lines = vec![format!(
-        "An agent wants to roll back to {}. Files that would change:",
-        text(&document["target"], "handle")
-    )];
-    let line = |step: &Value| format!("  {} {}", text(step, "action"), text(step, "path"));
-    lines.extend(steps.iter().take(MOST_LINES).map(line));
+    let of = |action: &'static str| steps.iter().filter(move |it| it["action"] == action);
+    let counts = ["remove", "replace", "create"].map(|action| of(action).count());
+    let [removed, replaced, created] = counts;
+    let mut lines = vec![
+        format!("An agent wants to roll back to {}.", text(&document["target"], "handle")),
+        format!("It would remove {removed}, replace {replaced} and bring back {created}:"),
+    ];
+    let sorted = of("remove").chain(of("replace")).chain(of("create"));
+    let line = |step: &Value| format!("  {} {}", text(step, "action"), quoted(&text(step, "path")));
+    lines.extend(sorted.take(MOST_LINES).map(line));
     if steps.len() > MOST_LINES {
-        lines.push(format!("  … and {} more", steps.len() - MOST_LINES));
+        let hidden = steps.len() - MOST_LINES;
+        lines.push(format!("  … and {hidden} more; `biv checkpoint rollback --dry-run` shows all"));
     }
     lines.join("\n")
 }
@@ -97,12 +102,12 @@ fn in_words(document: &Value) -> String {
 /// Puts the question where `biv confirm` finds it, and tells the model what to do meanwhile.
 pub(super) fn leave_question(document: Value, plan: &str, place: &Wishes) -> Told {
     let asked = Engine::open(place, Need::Write, Box::new(Silent)).and_then(|engine| {
-        let target = document["target"]["handle"].as_str().unwrap_or_default();
+        let target = document["target"]["id"].as_str().unwrap_or_default();
         let kept = engine.checkpoint(target, None)?;
         engine.ask_consent(kept.taken.checkpoint.id, plan)
     });
     if let Err(error) = asked {
-        return Told::error(&error.to_string(), &error.hint().unwrap_or_default());
+        return Told::failed(error);
     }
     let how = "nothing was changed. Show the person this plan, and ask them to run `biv confirm` in a \
                terminal of their own; call again with the `code` it shows";
@@ -113,6 +118,5 @@ pub(super) fn leave_question(document: Value, plan: &str, place: &Wishes) -> Tol
 pub(super) fn take_code(code: &str, plan: &str, place: &Wishes) -> Option<Told> {
     let taken = Engine::open(place, Need::Write, Box::new(Silent))
         .and_then(|engine| engine.take_consent(plan, code));
-    let error = taken.err()?;
-    Some(Told::error(&error.to_string(), &error.hint().unwrap_or_default()))
+    taken.err().map(Told::failed)
 }

@@ -23,18 +23,19 @@ use bivouac_core::progress::Progress;
 use bivouac_engine::home::Wishes;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
-    CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
+    CustomResult, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
     Implementation, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
     ListResourcesResult, ListToolsResult, PaginatedRequestParams, PromptMessage, ProtocolVersion,
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, Role,
     ServerCapabilities, ServerConfig,
 };
-use rmcp::service::{RequestContext, serve_server};
+use rmcp::service::{NotificationContext, RequestContext, serve_server};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 
-use self::answer::Told;
+use self::answer::{Told, quoted};
 use self::confirm::Word;
+use self::place::Place;
 use self::progress::Teller;
 use self::tools::Typed;
 use self::wire::Wire;
@@ -57,14 +58,14 @@ pub(crate) fn serve(wishes: &Wishes) -> io::Result<()> {
         .max_blocking_threads(MOST_CALLS)
         .build()?;
     runtime.block_on(async {
-        let server = Server { wishes: wishes.clone() };
+        let server = Server { wishes: wishes.clone(), place: Place::default() };
         // A client that goes before it said a word leaves nothing to do.
         if let Ok(running) = serve_server(server, wire).await {
             let _it_ended = running.waiting().await;
         }
     });
     runtime.shutdown_timeout(GRACE);
-    written.wait();
+    written.wait(GRACE);
     Ok(())
 }
 
@@ -82,13 +83,16 @@ fn take_streams() -> io::Result<(File, File)> {
 
 struct Server {
     wishes: Wishes,
+    place: Place,
 }
 
 impl Server {
     /// Runs a command where the client works.
     async fn run(&self, command: Typed, context: &RequestContext<RoleServer>) -> Told {
-        let place = place::find(&self.wishes, &context.peer).await;
-        self.run_at(command, place, context).await
+        match self.place.find(&self.wishes, &context.peer).await {
+            Ok(place) => self.run_at(command, place, context).await,
+            Err(told) => told,
+        }
     }
 
     async fn run_at(
@@ -114,7 +118,7 @@ impl Server {
     ) -> Result<Told, ErrorData> {
         let Some(tool) = tools::named(&params.name) else {
             let known: Vec<&str> = tools::TOOLS.iter().map(|it| it.name).collect();
-            let words = format!("there is no tool `{}`", params.name);
+            let words = format!("there is no tool {}", quoted(&params.name));
             let known =
                 serde_json::json!({ "hint": format!("the tools are {}", known.join(", ")) });
             return Err(ErrorData::invalid_params(words, Some(known)));
@@ -125,15 +129,32 @@ impl Server {
             Err(refused) => return Ok(Told::refused(&refused)),
         };
         Ok(match tool.name {
-            "session_create" => self.run(command.set("agent", agent_of(context)), context).await,
+            "session_create" => self.create_session(command, context).await,
             "checkpoint_rollback" => self.roll_back(&arguments, context).await,
-            "fork" => {
-                let place = place::find(&self.wishes, &context.peer).await;
-                let into = place::beside(&place, arguments.get("name").and_then(Value::as_str));
-                self.run_at(command.set("into", into), place, context).await
-            }
+            "fork" => match self.place.find(&self.wishes, &context.peer).await {
+                Ok(place) => {
+                    let name = arguments.get("name").and_then(Value::as_str);
+                    let into = place::beside(&place, name);
+                    self.run_at(command.set("into", into), place, context).await
+                }
+                Err(told) => told,
+            },
             _ => self.run(command, context).await,
         })
+    }
+
+    /// A conversation goes on where it is; what belongs to the new session has to be said to.
+    async fn create_session(&self, command: Typed, context: &RequestContext<RoleServer>) -> Told {
+        let mut created = self.run(command.set("agent", agent_of(context)), context).await;
+        let at_hand = self.run(Typed::new("session show"), context).await.document;
+        let (id, own) = (&created.document["id"], &at_hand["id"]);
+        if !created.is_error && id != own {
+            let own = at_hand["handle"].as_str().unwrap_or_default();
+            created.notes.push(format!(
+                "this conversation still belongs to {own}; name the new session in calls that are about it"
+            ));
+        }
+        created
     }
 
     /// The plan, the person's word, and then that plan.
@@ -144,7 +165,10 @@ impl Server {
     ) -> Told {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
         let checkpoint = text("checkpoint").unwrap_or_default();
-        let place = place::find(&self.wishes, &context.peer).await;
+        let place = match self.place.find(&self.wishes, &context.peer).await {
+            Ok(place) => place,
+            Err(told) => return told,
+        };
         let looked = self.run_at(confirm::look(&checkpoint), place.clone(), context).await;
         let plan = match confirm::plan_in(&looked.document) {
             Some(plan) if !looked.is_error => plan,
@@ -178,10 +202,8 @@ impl Server {
 /// Which agent the client is.
 fn agent_of(context: &RequestContext<RoleServer>) -> Option<String> {
     let client = context.client_info()?.name.to_lowercase();
-    let is_it = |kind: &AgentKind| {
-        kind.as_str().split('-').next().is_some_and(|word| client.contains(word))
-    };
-    AgentKind::ALL.into_iter().find(is_it).map(|kind| kind.to_string())
+    let found = AgentKind::ALL.into_iter().find(|kind| client.contains(kind.as_str()));
+    found.map(|kind| kind.to_string())
 }
 
 /// Work that waits for disks. One that panics has told so on stderr, and the next is none the wiser.
@@ -263,7 +285,7 @@ impl ServerHandler for Server {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri;
         let Some((command, form)) = resources::read(&uri) else {
-            let words = format!("there is no resource `{uri}`");
+            let words = format!("there is no resource {}", quoted(&uri));
             return Err(ErrorData::resource_not_found(words, None));
         };
         let told = self.run(command, &context).await;
@@ -299,10 +321,14 @@ impl ServerHandler for Server {
                 Err(ErrorData::invalid_params(refused.message, Some(hint)))
             }
             None => {
-                let words = format!("there is no prompt `{}`", request.name);
+                let words = format!("there is no prompt {}", quoted(&request.name));
                 Err(ErrorData::invalid_params(words, None))
             }
         }
+    }
+
+    async fn on_roots_list_changed(&self, _context: NotificationContext<RoleServer>) {
+        self.place.forget();
     }
 
     /// What has the name of a method of ours and came here does not have its parameters.
@@ -311,16 +337,8 @@ impl ServerHandler for Server {
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let method = &request.method;
-        Err(match wire::has_method(method) {
-            true => ErrorData::invalid_params(
-                format!("these are not the parameters of `{method}`"),
-                None,
-            ),
-            false => {
-                let words = format!("there is no method `{method}`");
-                ErrorData::new(ErrorCode::METHOD_NOT_FOUND, words, None)
-            }
-        })
+        // Others do not get past the wire.
+        let words = format!("these are not the parameters of `{}`", request.method);
+        Err(ErrorData::invalid_params(words, None))
     }
 }

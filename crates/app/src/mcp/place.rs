@@ -5,6 +5,7 @@ use std::env;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use bivouac_engine::home::{Home, Wishes};
@@ -12,30 +13,73 @@ use rmcp::model::{ClientResult, ServerRequest};
 use rmcp::service::PeerRequestOptions;
 use rmcp::{Peer, RoleServer};
 
+use super::answer::Told;
+
 /// Clients that say they have roots and never name them are not waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What the person asked for on the command line stands.
-pub(super) async fn find(asked: &Wishes, peer: &Peer<RoleServer>) -> Wishes {
-    if asked.folder.is_some() || asked.workspace.is_some() {
-        return asked.clone();
-    }
-    let folder = root(peer).await.or_else(from_environment);
-    Wishes { folder, ..asked.clone() }
+/// Where the client works, once it has said so.
+#[derive(Default)]
+pub(super) struct Place {
+    root: Mutex<Option<PathBuf>>,
 }
 
-/// The first root that is a folder.
-#[expect(deprecated, reason = "the clients of today have nothing else to say it with")]
-async fn root(peer: &Peer<RoleServer>) -> Option<PathBuf> {
-    let client = peer.peer_info()?;
-    client.capabilities.roots.as_ref()?;
+impl Place {
+    /// What the person asked for on the command line stands. A client that has roots and does not name them is
+    /// refused: elsewhere would be the wrong place.
+    pub(super) async fn find(
+        &self,
+        asked: &Wishes,
+        peer: &Peer<RoleServer>,
+    ) -> Result<Wishes, Told> {
+        if asked.folder.is_some() || asked.workspace.is_some() {
+            return Ok(asked.clone());
+        }
+        let known = self.root.lock().ok().and_then(|root| root.clone());
+        let folder = match known {
+            Some(root) => Some(root),
+            None => self.learn(peer).await?.or_else(from_environment),
+        };
+        Ok(Wishes { folder, ..asked.clone() })
+    }
+
+    /// The client works elsewhere now.
+    pub(super) fn forget(&self) {
+        if let Ok(mut root) = self.root.lock() {
+            *root = None;
+        }
+    }
+
+    /// The first root that is a folder; none where the client has no roots.
+    #[expect(deprecated, reason = "the clients of today have nothing else to say it with")]
+    async fn learn(&self, peer: &Peer<RoleServer>) -> Result<Option<PathBuf>, Told> {
+        if peer.peer_info().is_none_or(|client| client.capabilities.roots.is_none()) {
+            return Ok(None);
+        }
+        let roots = match ask(peer).await {
+            Some(ClientResult::ListRootsResult(list)) => list.roots,
+            _ => {
+                let hint = "call again; or start `biv mcp` with `-C FOLDER`";
+                return Err(Told::error("the client did not say where it works", hint));
+            }
+        };
+        let found = roots.iter().filter_map(|root| path_of(&root.uri)).find(|it| it.is_dir());
+        if found.is_none() && !roots.is_empty() {
+            let hint = "open the client in a folder that is there";
+            return Err(Told::error("no root of the client is a folder on this machine", hint));
+        }
+        if let Ok(mut root) = self.root.lock() {
+            root.clone_from(&found);
+        }
+        Ok(found)
+    }
+}
+
+async fn ask(peer: &Peer<RoleServer>) -> Option<ClientResult> {
     let request = ServerRequest::ListRootsRequest(Default::default());
     let options = PeerRequestOptions::with_timeout(PATIENCE);
     let answer = peer.send_request_with_option(request, options).await.ok()?;
-    let ClientResult::ListRootsResult(list) = answer.await_response().await.ok()? else {
-        return None;
-    };
-    list.roots.iter().filter_map(|root| path_of(&root.uri)).find(|path| path.is_dir())
+    answer.await_response().await.ok()
 }
 
 fn from_environment() -> Option<PathBuf> {

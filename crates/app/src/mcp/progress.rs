@@ -61,11 +61,12 @@ impl Teller {
         (teller, listener)
     }
 
-    fn tell(&self, at_once: bool) {
+    /// Tells how far it is, if there is someone to tell and it is not too soon again.
+    fn tell(&self, pause: Duration) {
         let (Some(to_client), Ok(mut stretch)) = (&self.to_client, self.stretch.lock()) else {
             return;
         };
-        if !at_once && stretch.told_at.is_some_and(|at| at.elapsed() < PAUSE) {
+        if stretch.told_at.is_some_and(|at| at.elapsed() < pause) {
             return;
         }
         stretch.told_at = Some(Instant::now());
@@ -85,11 +86,11 @@ impl Progress for Teller {
 
     fn add(&self, steps: u64) {
         self.n_done.fetch_add(steps, Ordering::Relaxed);
-        self.tell(false);
+        self.tell(PAUSE);
     }
 
     fn end(&self) {
-        self.tell(true);
+        self.tell(Duration::ZERO);
     }
 
     fn is_cancelled(&self) -> bool {

@@ -5,7 +5,8 @@ use clap::{Arg, CommandFactory};
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
-use super::tools::{Refused, Typed};
+use super::answer::quoted;
+use super::tools::{MAX_TEXT, Refused, Typed};
 use crate::cli::Cli;
 
 /// Every kind; `session` says more about the session itself.
@@ -25,6 +26,9 @@ pub(super) const KINDS: [&str; 14] = [
     "note",
     "session",
 ];
+
+/// In the details of one call.
+const MOST_VALUES: usize = 100;
 
 /// What is done with a kind where a model does not say it.
 fn usual(kind: &str) -> Option<&'static str> {
@@ -54,6 +58,9 @@ pub(super) fn command(arguments: &JsonObject) -> Result<Typed, Refused> {
     let root = Cli::command();
     let noun = root.find_subcommand(kind).expect("every kind is a command");
     let (verbs, target) = match noun.has_subcommands() {
+        false if text("action").is_some_and(|it| it != "add") => {
+            return Err(no_action(noun, text("action").unwrap_or_default()));
+        }
         false => (kind.to_owned(), noun),
         true => {
             let action = text("action").or_else(|| usual(kind)).unwrap_or_default();
@@ -64,6 +71,7 @@ pub(super) fn command(arguments: &JsonObject) -> Result<Typed, Refused> {
     };
     let mut command = Typed::new(&verbs).set("session", text("session").map(str::to_owned));
     let empty = JsonObject::new();
+    check_size(arguments.get("details").unwrap_or(&Value::Null))?;
     let details = arguments.get("details").and_then(Value::as_object).unwrap_or(&empty);
     for (name, value) in details {
         let is_positional = positions(target).any(|it| it.get_id() == name.as_str());
@@ -81,7 +89,10 @@ pub(super) fn command(arguments: &JsonObject) -> Result<Typed, Refused> {
         command = values.into_iter().fold(command, Typed::with);
     }
     match left.filter(|text| !text.is_empty()) {
-        Some(_) => Err(no_detail(target, &verbs, "text")),
+        Some(_) => Err(Refused {
+            message: format!("`{verbs}` has everything it needs without `text`"),
+            hint: "say it in `text` or in `details`, not in both".to_owned(),
+        }),
         None => Ok(command),
     }
 }
@@ -96,7 +107,11 @@ fn put(
     let option = options(target.0).find(|it| it.get_long() == Some(name));
     let option = option.ok_or_else(|| no_detail(target.0, target.1, name))?;
     if !option.get_action().takes_values() {
-        return Ok(command.flag(name, value.as_bool().unwrap_or(false)));
+        return match value {
+            Value::Bool(true) => Ok(command.flag(name)),
+            Value::Bool(false) => Ok(command),
+            _ => Err(not_a_value(name, "true or false")),
+        };
     }
     let items = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
     items.iter().try_fold(command, |command, item| match item {
@@ -118,10 +133,39 @@ fn texts(value: &Value, name: &str) -> Result<Vec<String>, Refused> {
                 values.iter().map(|value| texts(value, name)).collect();
             Ok(all?.concat())
         }
-        Value::Null | Value::Bool(_) | Value::Object(_) => Err(Refused {
-            message: format!("`{name}` in the details is neither a text nor a number"),
-            hint: "several values are a list of texts".to_owned(),
-        }),
+        Value::Null | Value::Bool(_) | Value::Object(_) => {
+            Err(not_a_value(name, "a text or a number; several are a list"))
+        }
+    }
+}
+
+fn not_a_value(name: &str, what: &str) -> Refused {
+    let message = format!("{} in the details is not what it has to be", quoted(name));
+    Refused { message, hint: format!("it is {what}") }
+}
+
+/// What is told in every briefing has to be short.
+fn check_size(details: &Value) -> Result<(), Refused> {
+    let mut sizes = Vec::new();
+    sizes_in(details, &mut sizes);
+    let is_small = sizes.iter().sum::<usize>() <= MAX_TEXT && sizes.len() <= MOST_VALUES;
+    if is_small {
+        return Ok(());
+    }
+    let message = "the details are too much to be told again".to_owned();
+    let hint = format!("at most {MOST_VALUES} values, and {} KiB in all", MAX_TEXT >> 10);
+    Err(Refused { message, hint })
+}
+
+fn sizes_in(value: &Value, sizes: &mut Vec<usize>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| sizes_in(item, sizes)),
+        Value::Object(fields) => {
+            sizes.extend(fields.keys().map(String::len));
+            fields.values().for_each(|item| sizes_in(item, sizes));
+        }
+        Value::String(text) => sizes.push(text.len()),
+        Value::Null | Value::Bool(_) | Value::Number(_) => sizes.push(1),
     }
 }
 
@@ -141,9 +185,13 @@ fn no_action(noun: &clap::Command, action: &str) -> Refused {
     let actions: Vec<&str> = all.filter(|it| is_allowed(kind, it)).collect();
     let message = match action.is_empty() {
         true => format!("`{kind}` needs an `action`"),
-        false => format!("a model cannot do `{action}` with `{kind}`"),
+        false => format!("a model cannot do {} with `{kind}`", quoted(action)),
     };
-    Refused { message, hint: format!("the actions are {}", actions.join(", ")) }
+    let hint = match actions.is_empty() {
+        true => "leave `action` out".to_owned(),
+        false => format!("the actions are {}", actions.join(", ")),
+    };
+    Refused { message, hint }
 }
 
 fn no_detail(command: &clap::Command, verbs: &str, name: &str) -> Refused {
@@ -151,5 +199,5 @@ fn no_detail(command: &clap::Command, verbs: &str, name: &str) -> Refused {
     let all: Vec<String> =
         positions(command).map(|it| it.get_id().to_string()).chain(known).collect();
     let hint = format!("the details are {}; `text` is the first that is not named", all.join(", "));
-    Refused { message: format!("`{verbs}` takes no `{name}`"), hint }
+    Refused { message: format!("`{verbs}` takes no {}", quoted(name)), hint }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
+use super::answer::quoted;
 use super::record;
 
 pub(super) struct Spec {
@@ -51,8 +52,8 @@ const fn must(name: &'static str, kind: Kind, about: &'static str) -> Field {
     Field { name, kind, about, is_needed: true }
 }
 
-/// Longer texts are not kept anyway.
-const MAX_TEXT: usize = 64 << 10;
+/// Longer texts are no titles, reasons or questions.
+pub(super) const MAX_TEXT: usize = 16 << 10;
 const MAX_ID: usize = 256;
 
 const SESSION: Field = may("session", Kind::Id, "");
@@ -79,9 +80,9 @@ pub(super) const TOOLS: [Spec; 12] = [
     },
     Spec {
         name: "session_resume",
-        about: "How the person goes on with a session: command, drift, price. Starts nothing",
+        about: "How the person goes on with a session: command, drift, price. Changes nothing",
         fields: &[SESSION, may("checkpoint", Kind::Id, "")],
-        changes: Changes::Adds,
+        changes: Changes::Nothing,
     },
     Spec {
         name: "checkpoint_save",
@@ -142,7 +143,7 @@ pub(super) const TOOLS: [Spec; 12] = [
     },
     Spec {
         name: "search",
-        about: "Find prompts, answers, decisions and files of all sessions",
+        about: "Find prompts, answers, decisions and files of all sessions here",
         fields: &[must("query", Kind::Text, ""), SESSION, may("most", Kind::Number, "")],
         changes: Changes::Nothing,
     },
@@ -200,7 +201,7 @@ impl Spec {
                 Some(session) => Typed::new("session show").with(session),
                 None => Typed::new("session list").set("status", asked.get("status")),
             },
-            "session_resume" => Typed::new("resume --print")
+            "session_resume" => Typed::new("resume --dry-run")
                 .set("checkpoint-id", asked.get("checkpoint"))
                 .followed_by(asked.get("session")),
             "checkpoint_save" => Typed::new("checkpoint save")
@@ -213,8 +214,8 @@ impl Spec {
                     .with(checkpoint),
                 None => Typed::new("checkpoint list").set("session", asked.get("session")),
             },
-            "checkpoint_diff" => Typed::new("checkpoint diff")
-                .flag("patch", asked.is_true("patch"))
+            "checkpoint_diff" => asked
+                .flagged("patch", Typed::new("checkpoint diff"))
                 .followed_by(asked.get("from"))
                 .followed_by(asked.get("to")),
             "checkpoint_rollback" => {
@@ -225,7 +226,7 @@ impl Spec {
                 .set("budget", asked.get("budget"))
                 .followed_by(asked.get("session"))
                 .in_words(),
-            "search" => Typed::new("search")
+            "search" => Typed::new("search --here")
                 .set("session", asked.get("session"))
                 .set("most", asked.get("most"))
                 .followed_by(asked.get("query")),
@@ -243,7 +244,7 @@ impl Spec {
         for (name, value) in arguments {
             let field = self.fields.iter().find(|it| it.name == name);
             let Some(field) = field else {
-                return Err(self.refuse(format!("`{}` takes no `{name}`", self.name)));
+                return Err(self.refuse(format!("`{}` takes no {}", self.name, quoted(name))));
             };
             if let Err(why) = field.check(value) {
                 return Err(self.refuse(format!("`{name}` {why}")));
@@ -332,8 +333,9 @@ impl Asked<'_> {
         }
     }
 
-    fn is_true(&self, name: &str) -> bool {
-        self.0.get(name).and_then(Value::as_bool).unwrap_or(false)
+    /// The same with an option, if it is asked for.
+    fn flagged(&self, name: &str, typed: Typed) -> Typed {
+        if self.0.get(name) == Some(&Value::Bool(true)) { typed.flag(name) } else { typed }
     }
 }
 
@@ -365,8 +367,8 @@ impl Typed {
         self
     }
 
-    pub(super) fn flag(mut self, option: &str, is_set: bool) -> Self {
-        self.options.extend(is_set.then(|| format!("--{option}")));
+    pub(super) fn flag(mut self, option: &str) -> Self {
+        self.options.push(format!("--{option}"));
         self
     }
 
@@ -430,7 +432,7 @@ mod tests {
             ),
         ];
         insta::assert_snapshot!(said.join("\n"), @"
-        search · -- · --json -C /
+        search · --here · -- · --json -C /
         `session` names nothing (it takes `session` (a short text), `checkpoint` (a short text))
         checkpoint · diff · --patch · cp-001
         note · -- · -x
@@ -457,7 +459,7 @@ mod tests {
         `budget` has to be a whole number (it takes `session` (a short text), `budget` (a whole number))
         `status` is none of active, paused, interrupted, completed, failed (it takes `session` (a short text), `status` (active|paused|interrupted|completed|failed))
         `search` takes no `path` (it takes `query` (a text, needed), `session` (a short text), `most` (a whole number))
-        `query` is longer than 64 KiB (it takes `query` (a text, needed), `session` (a short text), `most` (a whole number))
+        `query` is longer than 16 KiB (it takes `query` (a text, needed), `session` (a short text), `most` (a whole number))
         ");
     }
 }

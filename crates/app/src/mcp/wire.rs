@@ -5,14 +5,18 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::thread;
+use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use tokio::sync::mpsc::{self, Receiver, Sender};
+
+use super::answer::quoted;
 
 /// Longer lines are answered without being kept.
 const MAX_LINE: usize = 4 << 20;
@@ -20,14 +24,15 @@ const MAX_LINE: usize = 4 << 20;
 const EDGE: usize = 256;
 /// So many answers may wait for a client that does not read.
 const WAITING: usize = 64;
+const PAUSE: Duration = Duration::from_millis(5);
 
 pub(super) struct Wire {
     incoming: Receiver<ClientJsonRpcMessage>,
     outgoing: Sender<ServerJsonRpcMessage>,
 }
 
-/// Waits until everything is written.
-pub(super) struct Written(thread::JoinHandle<()>);
+/// Says when everything is written.
+pub(super) struct Written(std::sync::mpsc::Receiver<()>);
 
 impl Wire {
     pub(super) fn open(input: File, output: File) -> (Self, Written) {
@@ -35,14 +40,19 @@ impl Wire {
         let (outgoing, to_them) = mpsc::channel(WAITING);
         let answers = outgoing.clone();
         thread::spawn(move || read(BufReader::new(input), &to_us, &answers));
-        let writer = thread::spawn(move || write(output, to_them));
-        (Self { incoming, outgoing }, Written(writer))
+        let (done, written) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            write(output, to_them);
+            let _nobody_waits = done.send(());
+        });
+        (Self { incoming, outgoing }, Written(written))
     }
 }
 
 impl Written {
-    pub(super) fn wait(self) {
-        let _it_wrote_what_it_could = self.0.join();
+    /// A client that reads no more is not waited for.
+    pub(super) fn wait(&self, within: Duration) {
+        let _it_wrote_what_it_could = self.0.recv_timeout(within);
     }
 }
 
@@ -72,12 +82,19 @@ impl Transport<RoleServer> for Wire {
 }
 
 fn read(
-    mut input: impl BufRead,
+    mut input: BufReader<File>,
     to_us: &Sender<ClientJsonRpcMessage>,
     answers: &Sender<ServerJsonRpcMessage>,
 ) {
     let mut has_begun = false;
     while let Ok(Some(line)) = next_line(&mut input) {
+        // Who does not read the answers gets to ask no more questions.
+        while answers.capacity() == 0 && !answers.is_closed() {
+            if has_hung_up(input.get_ref()) {
+                return;
+            }
+            thread::sleep(PAUSE);
+        }
         let is_heard = match judge(&line, &mut has_begun) {
             Verdict::Pass(message) => to_us.blocking_send(*message).is_ok(),
             Verdict::Answer(error, id) => {
@@ -89,6 +106,13 @@ fn read(
             return;
         }
     }
+}
+
+/// Will nobody ever write there again?
+fn has_hung_up(input: &File) -> bool {
+    let mut line = [PollFd::new(input, PollFlags::empty())];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut line, Some(&at_once)).is_ok_and(|n_said| n_said > 0)
 }
 
 fn write(mut output: File, mut to_them: Receiver<ServerJsonRpcMessage>) {
@@ -190,7 +214,7 @@ fn judge_message(message: Value, has_begun: &mut bool) -> Verdict {
     }
     // The sessions of later protocols begin without a word; ours begin with `initialize`.
     if !has_method(&method) {
-        let words = format!("there is no method `{method}`");
+        let words = format!("there is no method {}", quoted(&method));
         return refuse(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, words, None));
     }
     if !*has_begun && method != "initialize" && method != "ping" {
@@ -209,7 +233,7 @@ fn pass_or(message: Value, is_time: bool, otherwise: Verdict) -> Verdict {
     }
 }
 
-pub(super) fn has_method(method: &str) -> bool {
+fn has_method(method: &str) -> bool {
     matches!(
         method,
         "initialize"
@@ -233,14 +257,18 @@ fn as_id(value: &Value) -> Option<RequestId> {
 
 /// The id of a message of which only the ends are known: clients write it first or last.
 fn id_within(start: &[u8], end: &[u8]) -> Option<RequestId> {
-    let after = |text: &str| {
-        let (_, rest) = text.split_once("\"id\"")?;
-        let rest = rest.trim_start().strip_prefix(':')?;
-        serde_json::Deserializer::from_str(rest).into_iter::<Value>().next()?.ok()
-    };
     let (start, end) = (String::from_utf8_lossy(start), String::from_utf8_lossy(end));
-    let last = end.rfind("\"id\"").and_then(|at| after(&end[at..]));
-    after(&start).or(last).as_ref().and_then(as_id)
+    let value = |rest: &str| {
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+        let value = values.next()?.ok()?;
+        Some((as_id(&value)?, rest[values.byte_offset()..].trim_start().to_owned()))
+    };
+    let first = start.find("\"id\"").filter(|at| !start[..*at].contains("\"params\""));
+    let first = first.and_then(|at| value(start[at + 4..].trim_start().strip_prefix(':')?));
+    let last = end.rfind("\"id\"");
+    let last = last.and_then(|at| value(end[at + 4..].trim_start().strip_prefix(':')?));
+    let is_last = |(_, rest): &(RequestId, String)| rest.trim_end() == "}";
+    first.or(last.filter(is_last)).map(|(id, _)| id)
 }
 
 #[cfg(test)]
@@ -298,6 +326,7 @@ mod tests {
         for line in [
             format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{long}"}}"#),
             format!(r#"{{"method":"{long}","jsonrpc":"2.0","id":7}}"#),
+            format!(r#"{{"params":{{"id":8}},"method":"{long}","id":7}}"#),
         ] {
             let mut input = io::Cursor::new(format!("{line}\n{BEGIN}\n"));
             let first = next_line(&mut input).unwrap().unwrap();

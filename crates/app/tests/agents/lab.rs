@@ -12,6 +12,8 @@ use bivouac_testkit::{Tree, left_out, read_tree};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::request::Request;
+
 /// How one agent is run without a network and without a person.
 pub(crate) struct Agent {
     pub(crate) name: &'static str,
@@ -149,14 +151,6 @@ impl Drop for Model {
         let _gone = self.server.kill();
         let _reaped = self.server.wait();
     }
-}
-
-pub(crate) struct Request(Value);
-
-pub(crate) struct Message {
-    pub(crate) role: String,
-    pub(crate) text: String,
-    pub(crate) n_tools: usize,
 }
 
 impl Lab {
@@ -455,54 +449,5 @@ impl Model {
         let at = line.find("http://").unwrap();
         let url = line[at..].split_whitespace().next().unwrap().trim_end_matches('/').to_owned();
         Self { server, url, log }
-    }
-}
-
-impl Request {
-    /// Was this somewhere in what the model was sent?
-    pub(crate) fn heard(&self, words: &str) -> bool {
-        let system = self.0["system"].as_str().unwrap_or_default();
-        system.contains(words) || self.messages().iter().any(|it| it.text.contains(words))
-    }
-
-    /// Could the model call this?
-    pub(crate) fn offers(&self, tool: &str) -> bool {
-        let mut tools = self.0["tools"].as_array().unwrap().iter().filter_map(Value::as_str);
-        tools.any(|it| it.ends_with(tool))
-    }
-
-    /// What the tools answered, as the model was told.
-    pub(crate) fn tool_results(&self) -> Vec<String> {
-        let messages = self.0["messages"].as_array().unwrap().iter();
-        let results = messages.flat_map(|it| it["tool_results"].as_array().into_iter().flatten());
-        results.map(|it| it["text"].as_str().unwrap_or_default().to_owned()).collect()
-    }
-
-    fn messages(&self) -> Vec<Message> {
-        let message = |it: &Value| Message {
-            role: it["role"].as_str().unwrap().to_owned(),
-            text: it["text"].as_str().unwrap_or_default().to_owned(),
-            n_tools: it["tool_calls"].as_array().map_or(0, Vec::len),
-        };
-        self.0["messages"].as_array().unwrap().iter().map(message).collect()
-    }
-
-    /// What the person and the model said, without what agents put around it.
-    pub(crate) fn conversation(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        for message in self.messages() {
-            match message.role.as_str() {
-                "assistant" => lines.push(message.line()),
-                "user" => {
-                    let prompt =
-                        message.text.lines().map(|line| line.trim_matches('"')).find(|line| {
-                            ["BUILD", "SLOWTOOL", "RECALL"].iter().any(|it| line.starts_with(it))
-                        });
-                    lines.extend(prompt.map(|prompt| format!("user: {prompt}")));
-                }
-                _ => {}
-            }
-        }
-        lines
     }
 }

@@ -7,11 +7,12 @@
 mod lab;
 mod memory;
 mod packages;
+mod request;
 mod sdk;
 mod tools;
 mod tui;
 
-use lab::{Lab, Message, agent};
+use lab::{Lab, agent};
 
 /// What the scripted turn of `BUILD` looks like to a model, whatever the agent: who spoke, and what was said
 /// or done.
@@ -168,14 +169,6 @@ fn a_compaction_by_itself_is_survived() {
     let said = lab.last_request().conversation();
     assert_eq!(said[..5], BUILD, "{said:#?}");
     assert_eq!(said[5..], ["user: RECALL two"], "{said:#?}");
-}
-
-impl Message {
-    /// Who, what, and whether a tool was used.
-    fn line(&self) -> String {
-        let tool = if self.n_tools > 0 { " +tool" } else { "" };
-        format!("{}: {}{tool}", self.role, self.text)
-    }
 }
 
 /// A failed step is tried again by the released agent, with what the step before it produced.

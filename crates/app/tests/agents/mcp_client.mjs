@@ -40,7 +40,7 @@ const jobs = {
     const read = await client.readResource({ uri: resources[0].uri })
     const { resourceTemplates } = await client.listResourceTemplates()
     const { prompts } = await client.listPrompts()
-    const prompt = await client.getPrompt({ name: "checkpoint", arguments: { label: "x" } })
+    const prompt = await client.getPrompt({ name: "save-checkpoint", arguments: { label: "x" } })
     const errors = []
     for (const attempt of [
       () => client.callTool({ name: "nope", arguments: {} }),

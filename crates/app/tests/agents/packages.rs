@@ -126,8 +126,7 @@ fn gemini() {
     let lab = Lab::bare(agent);
     let ask = |more: &[&str]| {
         let prompt = format!("/checkpoint {TYPED}");
-        // Gemini makes a command of every prompt of a server, and where one has the name of ours, neither keeps it.
-        let words = ["-p", &prompt, "-m", "gemini-2.5-pro", "--allowed-mcp-server-names", "none"];
+        let words = ["-p", &prompt, "-m", "gemini-2.5-pro"];
         lab.program(&[&words[..], more].concat());
         assert_saved(&lab, "gemini");
         lab.agent("RECALL one");

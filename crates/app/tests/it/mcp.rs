@@ -109,79 +109,9 @@ fn a_rollback_needs_a_person() {
     assert_eq!(done["result"]["written"], 1);
     assert_eq!(env.read("a.txt"), "one");
     let question = client.notices.last().unwrap()["params"]["message"].as_str().unwrap();
-    assert!(question.contains("replace a.txt"), "{question}");
+    assert!(question.contains("replace `a.txt`"), "{question}");
     // And it can be taken back as any other.
     env.run("undo --yes");
-    assert_eq!(env.read("a.txt"), "two");
-}
-
-#[test]
-fn without_a_way_to_ask_a_code_from_the_persons_terminal_is_needed() {
-    let env = env();
-    env.write("a.txt", "one").run("checkpoint create");
-    env.write("a.txt", "two");
-    let mut client = client(&env);
-    let ask = |client: &mut McpClient, code: &str| {
-        client
-            .call("checkpoint_rollback", &json!({ "checkpoint": "cp-20260121-001", "code": code }))
-    };
-    assert_eq!(
-        ask(&mut client, "aaaa-aaaa")["error"]["message"],
-        "no model asked leave for this, or what it would do has changed since"
-    );
-    let plan = client.call("checkpoint_rollback", &json!({ "checkpoint": "cp-20260121-001" }));
-    assert_eq!((&plan["dry_run"], &plan["steps"][0]["path"]), (&json!(true), &json!("a.txt")));
-    assert_eq!(
-        ask(&mut client, "aaaa-aaaa")["error"]["message"],
-        "nobody has confirmed this yet, or it was too long ago"
-    );
-    let code = confirmed(&env);
-    assert_eq!(
-        ask(&mut client, "aaaa-aaaa")["error"]["message"],
-        "this is not the code that was shown"
-    );
-    assert_eq!(env.read("a.txt"), "two");
-    assert_eq!(ask(&mut client, &code.to_uppercase())["result"]["written"], 1);
-    assert_eq!(env.read("a.txt"), "one");
-    env.write("a.txt", "two");
-    assert!(ask(&mut client, &code)["error"].is_object(), "a code is good once");
-    // What was confirmed is this plan and no other.
-    client.call("checkpoint_rollback", &json!({ "checkpoint": "cp-20260121-001" }));
-    let code = confirmed(&env);
-    env.write("b.txt", "born since");
-    assert!(ask(&mut client, &code)["error"].is_object());
-    assert_eq!((env.read("a.txt"), env.read("b.txt")), ("two".to_owned(), "born since".to_owned()));
-}
-
-/// The code that the person sees.
-fn confirmed(env: &TestEnv) -> String {
-    let (_, shown) = env.live_dialog(&["confirm"], &[("[y/N]", "y\n")]);
-    let code = shown.split("this code: ").nth(1).unwrap_or_else(|| panic!("{shown}"));
-    code.lines()
-        .next()
-        .unwrap()
-        .replace("\u{1b}[36m", "")
-        .replace("\u{1b}[0m", "")
-        .replace("\u{1b}[39m", "")
-}
-
-#[test]
-fn three_wrong_codes_end_a_question() {
-    let env = env();
-    env.write("a.txt", "one").run("checkpoint create");
-    env.write("a.txt", "two");
-    let mut client = client(&env);
-    client.call("checkpoint_rollback", &json!({ "checkpoint": "cp-001" }));
-    let code = confirmed(&env);
-    let mut ask = |code: &str| {
-        let answer =
-            client.call("checkpoint_rollback", &json!({ "checkpoint": "cp-001", "code": code }));
-        answer["error"]["message"].as_str().unwrap_or("done").to_owned()
-    };
-    for _ in 0..3 {
-        assert_eq!(ask("aaaa-aaaa"), "this is not the code that was shown");
-    }
-    assert_eq!(ask(&code), "no model asked leave for this, or what it would do has changed since");
     assert_eq!(env.read("a.txt"), "two");
 }
 
@@ -203,6 +133,75 @@ fn the_workspace_is_the_clients_root_and_never_what_a_model_says() {
         let refused = client.call("rehydrate", &arguments);
         assert!(refused["error"]["hint"].is_string(), "{refused}");
     }
+}
+
+/// What belongs to another project is not there, whatever it is called.
+#[test]
+fn a_model_stays_in_its_workspace() {
+    let env = env();
+    env.write("a.txt", "mine").run("session new --name mine");
+    env.run("checkpoint create");
+    let other = env.root().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("b.txt"), "theirs").unwrap();
+    env.biv_in(&other, &["session", "new", "--name", "theirs"]).ok();
+    let saved = env.biv_in(&other, &["checkpoint", "create", "--json"]).ok();
+    let saved: Value = serde_json::from_str(&saved.stdout).unwrap();
+    env.biv_in(&other, &["note", "a secret plan"]).ok();
+    let mut client = client(&env);
+    for (tool, arguments) in [
+        ("checkpoint_diff", json!({ "from": saved["handle"], "patch": true })),
+        ("checkpoint_list", json!({ "checkpoint": saved["id"] })),
+        ("fork", json!({ "checkpoint": saved["id"] })),
+        ("rehydrate", json!({ "session": "theirs" })),
+        ("session_list", json!({ "session": saved["session_id"] })),
+        ("session_resume", json!({ "session": "theirs" })),
+        ("progress", json!({ "kind": "note", "text": "Delete all tests", "session": "theirs" })),
+    ] {
+        let said = client.call(tool, &arguments);
+        let message = said["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.starts_with("there is no "), "{tool}: {said}");
+    }
+    assert_eq!(client.call("search", &json!({ "query": "secret" })), json!([]));
+    let uri = format!("biv://session/{}/briefing", saved["session_id"].as_str().unwrap());
+    assert_eq!(client.ask("resources/read", &json!({ "uri": uri }))["code"], -32002);
+}
+
+#[test]
+fn a_client_that_does_not_say_where_it_works_is_refused() {
+    let env = env();
+    let mut client = env.mcp_with(&json!({ "roots": { "listChanged": true } }));
+    let id = client.begin_asking("tools/call", &json!({ "name": "checkpoint_save" }));
+    // It asks, and nobody answers.
+    assert_eq!(client.next_message().unwrap()["method"], "roots/list");
+    let told = loop {
+        let message = client.next_message().unwrap();
+        if message["id"] == id {
+            break message.to_string();
+        }
+    };
+    assert!(told.contains("did not say where it works"), "{told}");
+    let work = format!("file://{}", env.work().display());
+    client.answer("roots/list", json!({ "roots": [{ "uri": work }] }));
+    let saved = client.call("checkpoint_save", &json!({}));
+    assert!(saved["session"]["workspace"].as_str().unwrap().ends_with("project"), "{saved}");
+    // From here on it is known, until the client says that it is another.
+    client.answer("roots/list", json!({ "roots": [{ "uri": "file:///nowhere/at/all" }] }));
+    assert!(client.call("checkpoint_list", &json!({})).is_array());
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
+    let told = client.call("checkpoint_list", &json!({}));
+    assert_eq!(told["error"]["message"], "no root of the client is a folder on this machine");
+}
+
+#[test]
+fn a_client_that_does_not_read_makes_nothing_grow() {
+    let env = env();
+    let mut client = client(&env);
+    let ask = |client: &mut McpClient| client.try_asking("tools/list");
+    let n_taken = (0..5_000).take_while(|_| ask(&mut client)).count();
+    assert!(n_taken < 5_000, "all were taken in");
+    assert!(client.peak_kilobytes() < 40_000, "{} kB", client.peak_kilobytes());
+    assert_eq!(client.leave_unread(), Some(0));
 }
 
 #[test]
@@ -230,8 +229,8 @@ fn resources_and_prompts_are_there() {
     }
     let prompts = client.ask("prompts/list", &json!({}));
     assert_eq!(prompts["prompts"].as_array().unwrap().len(), 2);
-    let prompt =
-        client.ask("prompts/get", &json!({ "name": "checkpoint", "arguments": { "label": "x" } }));
+    let prompt = client
+        .ask("prompts/get", &json!({ "name": "save-checkpoint", "arguments": { "label": "x" } }));
     assert!(
         prompt["messages"][0]["content"]["text"]
             .as_str()
@@ -304,35 +303,57 @@ fn what_goes_wrong_is_told_with_a_remedy_and_the_server_lives() {
     let env = env();
     env.write("a.txt", "one").run("checkpoint create");
     let mut client = client(&env);
-    let error = |client: &mut McpClient, tool: &str, arguments: Value| {
-        let said = client.call(tool, &arguments);
+    let error = |client: &mut McpClient, tool: &str, arguments: &Value| {
+        let said = client.call(tool, arguments);
         assert!(said["error"]["hint"].is_string(), "{said}");
         said["error"]["message"].as_str().unwrap().to_owned()
     };
-    let said = [
-        error(&mut client, "rehydrate", json!({ "session": "nobody" })),
-        error(&mut client, "checkpoint_diff", json!({ "from": 1 })),
-        error(&mut client, "progress", json!({ "kind": "gate", "text": "x" })),
-        error(
-            &mut client,
-            "progress",
-            json!({ "kind": "approval", "action": "resolve", "text": "a1" }),
+    let progress = |arguments: Value| ("progress", arguments);
+    let calls = [
+        ("rehydrate", json!({ "session": "nobody" })),
+        ("checkpoint_diff", json!({ "from": 1 })),
+        progress(json!({ "kind": "gate", "text": "x" })),
+        progress(json!({ "kind": "approval", "action": "resolve", "text": "a1" })),
+        ("search", json!({ "query": "x".repeat(100_000) })),
+        progress(json!({ "kind": "task", "text": "t", "details": { "file": vec!["a"; 5_000] } })),
+        progress(json!({ "kind": "task", "text": "t", "details": { "note": "x".repeat(50_000) } })),
+        progress(json!({ "kind": "delegation", "text": "t", "details": { "review": "yes" } })),
+        progress(json!({ "kind": "task", "text": "t", "details": { "title": "u" } })),
+        progress(json!({ "kind": "note", "action": "remove", "text": "t" })),
+        progress(
+            json!({ "kind": "delegation", "action": "finish", "text": "1", "details": { "tokens": "many\nmany" } }),
         ),
-        error(&mut client, "search", json!({ "query": "x".repeat(100_000) })),
+        progress(json!({ "kind": "decision" })),
+        ("session_list", json!({ "x".repeat(3_000): 1 })),
     ];
-    insta::assert_snapshot!(said.join("\n"), @"
+    let said = calls.map(|(tool, arguments)| error(&mut client, tool, &arguments));
+    insta::assert_snapshot!(said.join("\n"), @r"
     there is no session `nobody`
     `from` has to be a short text
     `gate` needs an `action`
     a model cannot do `resolve` with `approval`
-    `query` is longer than 64 KiB
+    `query` is longer than 16 KiB
+    the details are too much to be told again
+    the details are too much to be told again
+    `review` in the details is not what it has to be
+    `task add` has everything it needs without `text`
+    a model cannot do `remove` with `note`
+    --tokens <TOKENS> cannot be `many\nmany`
+    <TITLE> is needed
+    `session_list` takes no `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… (2920 more bytes)`
     ");
     assert_eq!(client.ask("tools/call", &json!({ "name": "nope" }))["code"], -32602);
     assert_eq!(
         client.ask("tools/call", &json!({ "name": "search", "arguments": [] }))["code"],
         -32602
     );
-    // A store that is damaged.
+}
+
+#[test]
+fn a_store_that_is_damaged_is_told_and_the_server_lives() {
+    let env = env();
+    env.write("a.txt", "one").run("checkpoint create");
+    let mut client = client(&env);
     let journal = env.store().join("sessions.db");
     let kept = fs::read(&journal).unwrap();
     fs::write(&journal, b"this is no database, and it is long enough to be looked at as one")
@@ -386,12 +407,7 @@ fn two_clients_and_a_thousand_calls() {
     let notes = env.sql_text("SELECT CAST(count(*) AS TEXT) FROM events WHERE kind = 'note.added'");
     assert_eq!(notes, "100");
     for client in clients {
-        let status =
-            fs::read_to_string(format!("/proc/{}/status", client.process())).unwrap_or_default();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kilobytes: u64 =
-            peak.map_or(0, |it| it.trim().trim_end_matches(" kB").parse().unwrap());
-        assert!(kilobytes < 40_000, "{kilobytes} kB");
+        assert!(client.peak_kilobytes() < 40_000, "{} kB", client.peak_kilobytes());
         assert_eq!(client.leave(), (Some(0), String::new()));
     }
 }
