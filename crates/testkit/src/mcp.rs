@@ -124,12 +124,13 @@ impl McpClient {
         }
     }
 
-    /// What a tool says first: a document, or a text.
+    /// What a tool says: its document, or else its text.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let answer = self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }));
-        let text = answer["content"][0]["text"].as_str();
-        let text = text.unwrap_or_else(|| panic!("{tool}: {answer}"));
-        serde_json::from_str(text).unwrap_or_else(|_| json!(text))
+        let blocks = answer["content"].as_array().unwrap_or_else(|| panic!("{tool}: {answer}"));
+        let texts: Vec<&str> = blocks.iter().filter_map(|it| it["text"].as_str()).collect();
+        let document = texts.iter().find_map(|text| serde_json::from_str(text).ok());
+        document.unwrap_or_else(|| json!(texts[0]))
     }
 
     /// Hangs up, and waits for the server's end: its exit code and what it said on stderr.

@@ -44,6 +44,17 @@ impl Told {
         Self { is_error: true, ..Self::document(document, Vec::new()) }
     }
 
+    /// What is said, block by block. Gemini CLI takes a first block that is JSON for the structured content of the
+    /// protocol, which cannot be a list, so a list does not come first.
+    pub(super) fn blocks(self) -> Vec<String> {
+        let heading = self.document.as_array().map(|list| match list.len() {
+            0 => "there are none".to_owned(),
+            n_all => format!("there are {n_all}:"),
+        });
+        let notes = self.notes.into_iter().map(|note| format!("note: {note}"));
+        heading.into_iter().chain([self.text]).chain(notes).collect()
+    }
+
     /// What went wrong on our way to a command.
     pub(super) fn failed(error: bivouac_engine::Error) -> Self {
         let document = report::document(&error.into());

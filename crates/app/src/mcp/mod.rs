@@ -249,13 +249,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let told = self.call(request, &context).await?;
-        let notes = told.notes.iter().map(|note| ContentBlock::text(format!("note: {note}")));
-        let content = std::iter::once(ContentBlock::text(told.text)).chain(notes).collect();
-        let result = if told.is_error {
-            CallToolResult::error(content)
-        } else {
-            CallToolResult::success(content)
-        };
+        let make = if told.is_error { CallToolResult::error } else { CallToolResult::success };
+        let result = make(told.blocks().into_iter().map(ContentBlock::text).collect());
         Ok(result.into())
     }
 

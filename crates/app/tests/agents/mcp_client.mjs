@@ -25,7 +25,8 @@ async function connect(name, asked = []) {
 
 const call = async (client, name, args = {}, options = {}) =>
   client.callTool({ name, arguments: args }, undefined, options)
-const text = (answer) => answer.content[0].text
+// A list stands behind its heading.
+const text = (answer) => answer.content.map((it) => it.text).find((it) => /^[{[]/.test(it)) ?? answer.content[0].text
 
 const jobs = {
   // Everything there is to list, read and call.
