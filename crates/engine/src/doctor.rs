@@ -53,6 +53,7 @@ pub enum Depth {
 const PATIENCE: Duration = Duration::from_secs(180);
 const SOON: Duration = Duration::from_secs(20);
 const SETUP: &str = "run `biv setup`";
+const MISSING: &str = "not installed";
 
 impl Link {
     fn good(name: &'static str, fact: impl Into<String>) -> Self {
@@ -65,6 +66,19 @@ impl Link {
 
     fn unknown(name: &'static str, fact: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { name, health: Health::Unknown, fact: fact.into(), remedy: Some(remedy.into()) }
+    }
+
+    /// The same, if what is missing may have come another way.
+    fn or_in_a_package(self) -> Self {
+        if self.fact != MISSING {
+            return self;
+        }
+        let remedy = "if not, run `biv setup`";
+        Self::unknown(
+            self.name,
+            "not in its settings; a package of ours may have brought it",
+            remedy,
+        )
     }
 
     fn failed(name: &'static str, error: &Error, otherwise: &str) -> Self {
@@ -98,19 +112,25 @@ pub fn check_agent(home: &Home, kind: AgentKind, depth: Depth) -> Result<Vec<Lin
     let agent = agents::of(kind);
     let folders = setup::folders(home, Scope::User)?;
     let mut links = vec![program(agent)];
-    let hooks = installed(home, kind, Part::Hooks, "hooks")?;
+    let heard = heard(home, agent);
+    let installed = |part, name| match heard.health {
+        // What tells us something has hooks, and where they are not ours a package brought them.
+        Health::Good => installed(home, kind, part, name).map(Link::or_in_a_package),
+        Health::Bad | Health::Unknown => installed(home, kind, part, name),
+    };
+    let hooks = installed(Part::Hooks, "hooks")?;
     let has_hooks = hooks.health == Health::Good;
     links.push(hooks);
     links.extend(trusted(agent, &folders).filter(|_| has_hooks));
     if has_hooks {
         links.extend(rehearse(agent, &folders));
     }
-    let server = installed(home, kind, Part::Server, "server")?;
+    let server = installed(Part::Server, "server")?;
     let has_server = server.health == Health::Good;
     links.push(if has_server { answering(&folders) } else { server });
-    links.push(installed(home, kind, Part::Words, "commands")?);
+    links.push(installed(Part::Words, "commands")?);
     links.push(match depth {
-        Depth::Links => heard(home, agent),
+        Depth::Links => heard,
         Depth::Live => live(agent),
     });
     Ok(links)
@@ -145,7 +165,7 @@ fn installed(home: &Home, kind: AgentKind, part: Part, name: &'static str) -> Re
         Some((path, State::Outdated)) => {
             Link::bad(name, format!("{} is not what this `biv` writes", path.display()), SETUP)
         }
-        Some((_, State::Missing)) | None => Link::bad(name, "not installed", SETUP),
+        Some((_, State::Missing)) | None => Link::bad(name, MISSING, SETUP),
     })
 }
 

@@ -133,6 +133,17 @@ fn what_was_changed_since_is_found() {
     assert_eq!(trust.unwrap().1, "bad");
 }
 
+/// What a package brings is not in the settings, and works all the same.
+#[test]
+fn what_was_heard_may_have_come_in_a_package() {
+    let env = with_agent("claude", "2.1.325 (Claude Code)");
+    let input = format!(r#"{{"session_id":"s","cwd":"{}","prompt":"hi"}}"#, env.work().display());
+    env.hook("claude-code", "UserPromptSubmit", input);
+    let links = links(&env, "claude-code");
+    let of = |name: &str| links.iter().find(|(it, _)| it == name).unwrap().1.as_str();
+    assert_eq!((of("hooks"), of("server"), of("heard")), ("unknown", "unknown", "good"));
+}
+
 #[test]
 fn a_store_that_cannot_be_used_is_told_first() {
     let env = env();
