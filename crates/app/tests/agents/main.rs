@@ -8,6 +8,7 @@ mod lab;
 mod memory;
 mod packages;
 mod request;
+mod screen;
 mod sdk;
 mod tools;
 mod tui;

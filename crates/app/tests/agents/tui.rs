@@ -1,50 +1,9 @@
 //! A released agent as people see it: its screen in tmux, under supervision; left, killed, and brought back
 
-use std::fs;
-use std::time::{Duration, Instant};
-
-use bivouac_testkit::{left_out, until};
-use serde_json::json;
+use bivouac_testkit::until;
 
 use crate::lab::{Lab, agent};
-
-/// tmux of this lab alone.
-struct Screen<'l> {
-    lab: &'l Lab,
-}
-
-impl Screen<'_> {
-    fn ask(&self, words: &[&str]) -> String {
-        self.lab.try_run("tmux", &[&["-u"], words].concat())
-    }
-
-    fn shows(&self, session: &str, words: &str) -> bool {
-        self.ask(&["capture-pane", "-p", "-t", session]).contains(words)
-    }
-
-    fn await_words(&self, session: &str, words: &str) {
-        let started = Instant::now();
-        while !self.shows(session, words) {
-            let shown = self.ask(&["capture-pane", "-p", "-t", session]);
-            assert!(started.elapsed() < Duration::from_secs(60), "no `{words}` in:\n{shown}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-
-    fn type_in(&self, session: &str, words: &str) {
-        self.ask(&["send-keys", "-t", session, "-l", "--", words]);
-        // As a person would: the screen takes a moment to see that it is no paste.
-        std::thread::sleep(Duration::from_millis(500));
-        self.ask(&["send-keys", "-t", session, "Enter"]);
-    }
-}
-
-impl Drop for Screen<'_> {
-    fn drop(&mut self) {
-        self.ask(&["-L", "aside", "kill-server"]);
-        self.ask(&["kill-server"]);
-    }
-}
+use crate::screen::{Screen, greet_claude};
 
 #[test]
 fn the_screen_of_an_agent_is_left_killed_and_brought_back() {
@@ -52,18 +11,14 @@ fn the_screen_of_an_agent_is_left_killed_and_brought_back() {
         return;
     };
     let lab = Lab::new(agent);
-    if !lab.has_program("tmux") {
-        return left_out("there is no tmux");
-    }
-    let projects = json!({ lab.work().to_str().unwrap(): { "hasTrustDialogAccepted": true } });
-    let settings = json!({ "hasCompletedOnboarding": true, "theme": "dark", "projects": projects,
-        "customApiKeyResponses": { "approved": ["test-key"], "rejected": [] } });
-    fs::write(lab.home().join(".claude.json"), settings.to_string()).unwrap();
+    let Some(screen) = Screen::of(&lab) else {
+        return;
+    };
+    greet_claude(&lab);
     let claude = ["claude", "--model", "claude-sonnet-4-5", "--allowedTools", "Write,Bash,Edit"];
     let words = ["run", "--detach", "--task", "BUILD it", "--interval", "60s", "--"];
     lab.biv(&[&words[..], &claude].concat());
     let session = lab.json(&["session", "list"])[0]["handle"].as_str().unwrap().to_owned();
-    let screen = Screen { lab: &lab };
     let triggers = || {
         let list = lab.json(&["checkpoint", "list"]);
         let list = list.as_array().unwrap().iter();
