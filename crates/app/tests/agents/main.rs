@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 
+mod commands;
 mod lab;
 mod memory;
 mod packages;

@@ -10,7 +10,7 @@ use crate::lab::Lab;
 
 /// tmux of one lab alone. All that runs in it ends with it.
 pub(crate) struct Screen<'l> {
-    lab: &'l Lab,
+    pub(crate) lab: &'l Lab,
 }
 
 impl<'l> Screen<'l> {
@@ -25,6 +25,13 @@ impl<'l> Screen<'l> {
 
     pub(crate) fn ask(&self, words: &[&str]) -> String {
         self.lab.try_run("tmux", &[&["-u"], words].concat())
+    }
+
+    /// Starts a program on a screen of its own.
+    pub(crate) fn start(&self, session: &str, program: &[&str]) {
+        let words = ["new-session", "-d", "-s", session, "-x", "140", "-y", "50", "--"];
+        let said = self.ask(&[&words[..], program].concat());
+        assert_eq!(said, "", "{program:?}");
     }
 
     pub(crate) fn shows(&self, session: &str, words: &str) -> bool {
