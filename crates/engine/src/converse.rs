@@ -270,8 +270,10 @@ fn wait_for(
     };
     let lag = if *awaited == Awaited::TurnEnd { SHORT_LAG } else { LAG };
     let started = Instant::now();
+    let mut has_grown = false;
     while !is_idle && started.elapsed() < lag {
-        let mut reading = start.clone();
+        // The turn before may have ended with the same words, so only what came since counts.
+        let mut reading = Reading { last_message: None, ..start.clone() };
         if let Some(main) = parts()?.first() {
             read_on(agent, main, &mut reading)?;
         }
@@ -284,10 +286,14 @@ fn wait_for(
         if has_come {
             return Ok(None);
         }
+        has_grown = reading.offset != start.offset;
         std::thread::sleep(Duration::from_millis(10));
     }
+    // Nothing came since, and those were the last words: the same turn is told twice.
+    let said = start.last_message.as_deref().unwrap_or_default().trim();
+    let is_known = |words: &str| !has_grown && !said.is_empty() && words.trim().ends_with(said);
     match awaited {
-        Awaited::Words(words) if !is_idle => Ok(Some(words.clone())),
+        Awaited::Words(words) if !is_idle && !is_known(words) => Ok(Some(words.clone())),
         _ => Ok(None),
     }
 }

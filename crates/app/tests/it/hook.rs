@@ -372,6 +372,27 @@ fn only_regular_files_of_the_user_are_transcripts() {
     assert!(status.contains("the conversation could not be saved: could not use"), "{status}");
 }
 
+/// Agents end many turns with the same words. Those of the turn before are not the ones that are waited for.
+#[test]
+fn the_same_last_words_are_waited_for_again() {
+    const LOST: &str = "the agent's last message had not reached its file";
+    let claude = Claude::new();
+    let told = || {
+        let turns = claude.env.json("checkpoint list --trigger turn");
+        let last = turns.as_array().unwrap().last().unwrap()["handle"].as_str().unwrap().to_owned();
+        claude.env.biv(&["resume", "--print", "--force", "--checkpoint-id", &last]).stderr
+    };
+    claude.env.write("a", "1");
+    claude.turn(1, "Build it", "Done.");
+    claude.tell("Stop", &json!({ "last_assistant_message": "Done." }));
+    assert!(!told().contains(LOST), "one turn, told twice: {}", told());
+    claude.tell("UserPromptSubmit", &json!({ "prompt": "And more" }));
+    claude.write(&json!({ "type": "user", "uuid": "u2", "parentUuid": "a1", "message": { "content": "And more" } }));
+    claude.env.write("a", "2");
+    claude.tell("Stop", &json!({ "last_assistant_message": "Done." }));
+    assert!(told().contains(LOST), "{}", told());
+}
+
 /// A list without ids is known by what it says: a shorter or longer one renames nothing.
 #[test]
 fn a_to_do_list_keeps_its_tasks_apart() {
