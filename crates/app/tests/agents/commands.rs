@@ -251,7 +251,7 @@ fn a_rollback_is_declined_and_confirmed_in_claude_code() {
     let asked_for = |words: &str| {
         screen.type_in(PANE, words);
         screen.await_words(PANE, "An agent wants to roll back to cp-");
-        screen.await_words(PANE, "replace a.txt");
+        screen.await_words(PANE, "replace `a.txt`");
         screen.await_words(PANE, "❯ * Roll back: ☐");
         assert_eq!(lab.read("a.txt"), "two\n", "nobody has said yes");
     };
