@@ -236,6 +236,14 @@ pub const fn tell(source: Source) -> Tell {
     }
 }
 
+/// Did the person ask us something, rather than the agent? Then it is no request that work can go on with.
+pub fn is_own_command(prompt: &str) -> bool {
+    let prompt = prompt.trim_start().trim_start_matches("The user explicitly invoked the \"");
+    let word = prompt.split(|letter: char| letter.is_whitespace() || letter == '"').next();
+    let name = word.and_then(|word| word.strip_prefix(['/', '$'])).unwrap_or_default();
+    matches!(name.strip_prefix("bivouac:").unwrap_or(name), "checkpoint" | "rehydrate")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -309,5 +317,17 @@ mod tests {
         };
         assert!(looks(ToolKind::Shell));
         assert!(!looks(ToolKind::Edit) && !looks(ToolKind::Other) && !looks(ToolKind::Spawn));
+    }
+
+    #[test]
+    fn what_is_asked_of_us_is_no_request() {
+        for prompt in
+            ["/checkpoint", " /checkpoint save x", "$rehydrate", "/bivouac:checkpoint list"]
+        {
+            assert!(is_own_command(prompt), "{prompt}");
+        }
+        for prompt in ["checkpoint the work", "/checkpoints", "Run /checkpoint", "", "/"] {
+            assert!(!is_own_command(prompt), "{prompt}");
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! What a model is told: a notice that there is unfinished work, or all it needs to go on.
 
 use bivouac_capture::git;
-use bivouac_core::briefing::{self, BRIEFING_TOKENS, Facts, Format};
+use bivouac_core::briefing::{self, BRIEFING_TOKENS, Facts, Format, Who};
 use bivouac_core::git::GitFacts;
 use bivouac_core::id::{ObjectId, SessionId};
+use bivouac_core::observation::is_own_command;
 use bivouac_core::session::Session;
 use bivouac_core::work::{Thing, Work};
 use bivouac_journal::query::{CheckpointFilter, KeptCheckpoint};
@@ -62,7 +63,8 @@ impl Engine {
             .zip(git_now.as_ref().and_then(|it| it.head.as_deref()))
             .filter(|(then, now)| then != now);
         let commits = heads.and_then(|(then, now)| self.commits_since(then, now));
-        let (said, trouble) = self.journal.last_words(session.id, LAST_WORDS)?;
+        let (mut said, trouble) = self.journal.last_words(session.id, LAST_WORDS)?;
+        said.retain(|it| it.who == Who::Agent || !is_own_command(it.words.as_str()));
         let work = self.journal.work(session.id)?;
         let recent = self.journal.recent_progress(session.id, LAST_EVENTS)?;
         Ok(Facts {

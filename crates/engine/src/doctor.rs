@@ -113,22 +113,23 @@ pub fn check_agent(home: &Home, kind: AgentKind, depth: Depth) -> Result<Vec<Lin
     let folders = setup::folders(home, Scope::User)?;
     let mut links = vec![program(agent)];
     let heard = heard(home, agent);
-    let installed = |part, name| match heard.health {
+    let installed = |part, name| {
+        let found = installed(home, kind, part, name);
+        let link = found.unwrap_or_else(|error| Link::failed(name, &error, SETUP));
         // What tells us something has hooks, and where they are not ours a package brought them.
-        Health::Good => installed(home, kind, part, name).map(Link::or_in_a_package),
-        Health::Bad | Health::Unknown => installed(home, kind, part, name),
+        if heard.health == Health::Good { link.or_in_a_package() } else { link }
     };
-    let hooks = installed(Part::Hooks, "hooks")?;
+    let hooks = installed(Part::Hooks, "hooks");
     let has_hooks = hooks.health == Health::Good;
     links.push(hooks);
     links.extend(trusted(agent, &folders).filter(|_| has_hooks));
     if has_hooks {
         links.extend(rehearse(agent, &folders));
     }
-    let server = installed(Part::Server, "server")?;
+    let server = installed(Part::Server, "server");
     let has_server = server.health == Health::Good;
     links.push(if has_server { answering(&folders) } else { server });
-    links.push(installed(Part::Words, "commands")?);
+    links.push(installed(Part::Words, "commands"));
     links.push(match depth {
         Depth::Links => heard,
         Depth::Live => live(agent),

@@ -16,7 +16,7 @@ use bivouac_core::redact::Redactor;
 use serde::{Deserialize, Serialize};
 
 use crate::home::{Home, home_folder};
-use crate::{Error, Result};
+use crate::{Error, Result, papers};
 
 /// A change to one file of an agent, not made yet.
 #[derive(Debug)]
@@ -153,9 +153,17 @@ pub fn state(
 }
 
 /// Makes all changes, or none. What was there before the first of ours is remembered, until they are removed.
-pub fn apply(home: &Home, changes: &[Change]) -> Result<()> {
+/// Answers where changes of the person's own to files of ours were kept.
+pub fn apply(home: &Home, changes: &[Change]) -> Result<Vec<PathBuf>> {
+    for change in changes {
+        check_writable(&change.path)?;
+    }
     let memories: Vec<_> = changes.iter().map(|change| recall(home, &change.path)).collect();
     let missing: Vec<PathBuf> = changes.iter().flat_map(|it| missing_above(&it.path)).collect();
+    let mut kept = Vec::new();
+    for (change, memory) in changes.iter().zip(&memories) {
+        kept.extend(keep_edited(change, memory.as_ref())?);
+    }
     for (n_done, change) in changes.iter().enumerate() {
         if let Err(error) = make(home, change, memories[n_done].as_ref()) {
             for (done, memory) in changes.iter().zip(&memories).take(n_done) {
@@ -169,7 +177,31 @@ pub fn apply(home: &Home, changes: &[Change]) -> Result<()> {
     }
     let gone = changes.iter().zip(memories).filter(|(change, _)| change.origin.is_none());
     remove_empty(gone.filter_map(|(_, memory)| memory).flat_map(|memory| memory.made).collect());
-    Ok(())
+    Ok(kept)
+}
+
+/// What nobody may write is not to be changed, even where its folder would let us.
+fn check_writable(path: &Path) -> Result<()> {
+    match fs::metadata(path) {
+        Ok(meta) if meta.permissions().mode() & 0o222 == 0 => {
+            Err(Error::io(path)(io::ErrorKind::PermissionDenied.into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A file of ours that somebody changed is kept beside before it changes or goes.
+fn keep_edited(change: &Change, memory: Option<&Memory>) -> Result<Option<PathBuf>> {
+    let (Some(before), Some(memory)) = (&change.before, memory) else {
+        return Ok(None);
+    };
+    if change.is_shared || memory.after == ObjectId::of(before.as_bytes()) {
+        return Ok(None);
+    }
+    let name = change.path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = papers::free(&change.path.with_file_name(format!("{name}.kept")));
+    write(&beside, before)?;
+    Ok(Some(beside))
 }
 
 fn make(home: &Home, change: &Change, earlier: Option<&Memory>) -> Result<()> {
@@ -256,7 +288,7 @@ fn read(path: &Path) -> Result<Option<String>> {
 fn put(path: &Path, text: Option<&str>) -> Result<()> {
     match text {
         Some(text) => write(path, text),
-        None => match fs::remove_file(path) {
+        None => match fs::remove_file(behind_links(path)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path)(error)),
             _ => Ok(()),
         },
@@ -265,7 +297,7 @@ fn put(path: &Path, text: Option<&str>) -> Result<()> {
 
 /// Through a new file beside it, with the permissions of the old one. A link stays a link.
 fn write(path: &Path, text: &str) -> Result<()> {
-    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let target = behind_links(path);
     if let Some(folder) = target.parent() {
         fs::create_dir_all(folder).map_err(Error::io(folder))?;
     }
@@ -276,6 +308,19 @@ fn write(path: &Path, text: &str) -> Result<()> {
         .and_then(|()| fs::File::open(&part)?.sync_all())
         .and_then(|()| fs::rename(&part, &target));
     written.map_err(Error::io(path))
+}
+
+/// Where a link leads, also where nothing is there yet.
+fn behind_links(path: &Path) -> PathBuf {
+    const MOST: usize = 16;
+    let mut path = path.to_owned();
+    for _ in 0..MOST {
+        match fs::read_link(&path) {
+            Ok(target) => path = path.parent().unwrap_or(Path::new("/")).join(target),
+            Err(_) => break,
+        }
+    }
+    path
 }
 
 fn memory_path(home: &Home, path: &Path) -> PathBuf {

@@ -436,7 +436,7 @@ impl Error {
             Self::Engine(cause) => cause.hint(),
             Self::NeedsYes { .. } => Some("look at what it would do, then pass `--yes`".to_owned()),
             Self::NeedsPerson => Some("open a terminal of your own in this folder, and run `biv confirm` there".to_owned()),
-            Self::OtherPlan { .. } => Some("look at the new plan with `--dry-run`".to_owned()),
+            Self::OtherPlan { .. } => Some("look at it again with `--dry-run`; an agent has to ask again".to_owned()),
             Self::Damaged => {
                 Some("`biv reconcile` brings back what can be; damaged files are kept aside, never deleted".to_owned())
             }

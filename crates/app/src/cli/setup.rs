@@ -7,6 +7,7 @@ use bivouac_engine::setup::{self, Change, Part, Scope};
 use serde_json::{Value, json};
 
 use crate::cli::Error;
+use crate::cli::hooks::make;
 use crate::report::Exit;
 use crate::ui::Ui;
 
@@ -26,6 +27,9 @@ pub struct SetupArgs {
     /// Take all of it out again
     #[arg(long)]
     remove: bool,
+    /// Only show what would change
+    #[arg(long, short = 'n')]
+    dry_run: bool,
 }
 
 pub fn run(args: &SetupArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, Error> {
@@ -52,8 +56,13 @@ pub fn run(args: &SetupArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, Error
     let changes: Vec<Change> = planned.into_iter().filter(Change::is_needed).collect();
     if !changes.is_empty() {
         show(&changes, ui)?;
-        confirm(args, ui)?;
-        setup::apply(&home, &changes)?;
+        if !args.dry_run {
+            confirm(args, ui)?;
+            make(&home, &changes, ui)?;
+        }
+    }
+    if wishes.store.is_some() {
+        ui.note("`--store` is for this command alone; set `BIV_STORE` where your agents run");
     }
     ui.data(&json!({
         "agents": agents, "removed": args.remove, "changes": changes.iter().map(as_json).collect::<Vec<_>>(),
@@ -62,14 +71,14 @@ pub fn run(args: &SetupArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, Error
     Ok(Exit::Done)
 }
 
-/// Files of our own in a line each, and every line that changes in files of others.
+/// Every line that changes in files of others, then all files in a line each.
 fn show(changes: &[Change], ui: &mut Ui) -> Result<(), Error> {
+    for change in changes.iter().filter(|change| change.is_shared) {
+        ui.raw(change.diff().as_bytes())?;
+        ui.say("")?;
+    }
     for change in changes {
         ui.say(format_args!("{:12} {} {}", change.agent, verb(change), change.path.display()))?;
-    }
-    for change in changes.iter().filter(|change| change.is_shared) {
-        ui.say("")?;
-        ui.raw(change.diff().as_bytes())?;
     }
     Ok(())
 }
@@ -89,6 +98,9 @@ fn conclude(
     changes: &[Change],
     ui: &mut Ui,
 ) -> Result<(), Error> {
+    if args.dry_run && !changes.is_empty() {
+        return Ok(());
+    }
     if agents.is_empty() {
         return Ok(ui.say("No agent was found on this machine; name one with `--agent`")?);
     }

@@ -114,12 +114,16 @@ fn misused(error: &clap::Error) -> Told {
         Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
         _ => None,
     };
+    // `--tokens <TOKENS>` is `tokens`, and `<TITLE>` is `title`.
     let argument = about(ContextKind::InvalidArg).unwrap_or_default();
-    let known = about(ContextKind::ValidValue).map(|known| format!("it can be {known}"));
+    let name = argument.split(' ').next().unwrap_or_default().trim_start_matches("--");
+    let name = name.trim_matches(['<', '>', '[', ']', '.']).to_lowercase();
+    let known = about(ContextKind::ValidValue).filter(|known| !known.is_empty());
+    let known = known.map(|known| format!("it can be {known}"));
     let why = error.source().map(ToString::to_string).or(known).unwrap_or_default();
-    match about(ContextKind::InvalidValue) {
-        Some(value) => Told::error(&format!("{argument} cannot be {}", quoted(&value)), &why),
-        None => Told::error(&format!("{argument} is needed"), "say it in the call"),
+    match about(ContextKind::InvalidValue).filter(|value| !value.is_empty()) {
+        Some(value) => Told::error(&format!("`{name}` cannot be {}", quoted(&value)), &why),
+        None => Told::error(&format!("the {name} is missing"), "say it, in a word or more"),
     }
 }
 

@@ -338,8 +338,8 @@ fn what_goes_wrong_is_told_with_a_remedy_and_the_server_lives() {
     `review` in the details is not what it has to be
     `task add` has everything it needs without `text`
     a model cannot do `remove` with `note`
-    --tokens <TOKENS> cannot be `many\nmany`
-    <TITLE> is needed
+    `tokens` cannot be `many\nmany`
+    the title is missing
     `session_list` takes no `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… (2920 more bytes)`
     ");
     assert_eq!(client.ask("tools/call", &json!({ "name": "nope" }))["code"], -32602);

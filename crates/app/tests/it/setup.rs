@@ -70,17 +70,8 @@ fn it_shows_what_it_changes_and_asks() {
     assert_eq!(fs::read_to_string(env.home().join(".codex/config.toml")).unwrap(), TOML);
     let told = env.run("setup --agent codex --yes");
     let told = told.replace(bivouac_binary(), "[biv]");
-    let (files, rest) = told.split_once("\n\n").unwrap();
-    assert_snapshot!(files, @"
-    codex        change [root]/home/.codex/hooks.json
-    codex        change [root]/home/.codex/config.toml
-    codex        make [root]/home/.codex/skills/bivouac/SKILL.md
-    codex        make [root]/home/.codex/skills/checkpoint/SKILL.md
-    codex        make [root]/home/.codex/skills/checkpoint/agents/openai.yaml
-    codex        make [root]/home/.codex/skills/rehydrate/SKILL.md
-    codex        make [root]/home/.codex/skills/rehydrate/agents/openai.yaml
-    ");
-    let toml = rest.split("--- ").find(|it| it.contains("config.toml")).unwrap();
+    // The changes line by line, and all files at the end, where the person looks.
+    let toml = told.split("--- ").find(|it| it.contains("config.toml")).unwrap();
     assert_snapshot!(toml.trim_end(), @r#"
     [root]/home/.codex/config.toml
     +++ [root]/home/.codex/config.toml
@@ -93,6 +84,14 @@ fn it_shows_what_it_changes_and_asks() {
     +command = "[biv]"
     +args = ["mcp"]
     +env_vars = ["BIV_STORE", "BIV_SESSION", "BIV_CONFIG"]
+
+    codex        change [root]/home/.codex/hooks.json
+    codex        change [root]/home/.codex/config.toml
+    codex        make [root]/home/.codex/skills/bivouac/SKILL.md
+    codex        make [root]/home/.codex/skills/checkpoint/SKILL.md
+    codex        make [root]/home/.codex/skills/checkpoint/agents/openai.yaml
+    codex        make [root]/home/.codex/skills/rehydrate/SKILL.md
+    codex        make [root]/home/.codex/skills/rehydrate/agents/openai.yaml
 
     Done. Agents that run already have to be started anew.
 
@@ -268,4 +267,106 @@ fn secrets_beside_ours_are_not_shown() {
     let told = env.run("setup --agent claude-code --yes");
     assert!(told.contains(".claude.json") && !told.contains(&secret), "{told}");
     assert!(home(&env)[Path::new(".claude.json")].contains(&secret));
+}
+
+fn read(env: &TestEnv, path: &str) -> String {
+    fs::read_to_string(env.home().join(path)).unwrap_or_else(|error| format!("({error})"))
+}
+
+/// Beside ours, in ours, and where ours would be: what a person wrote is never lost.
+#[test]
+fn what_a_person_put_beside_or_into_ours_stays() {
+    let env = env();
+    setup(&env, &["--yes"]);
+    // A hook in the same group as ours.
+    let settings = read(&env, ".claude/settings.json");
+    let mine = settings.replacen("\"timeout\": 60\n          }", "\"timeout\": 60\n          },\n          { \"type\": \"command\", \"command\": \"mine.sh\" }", 1);
+    assert_ne!(mine, settings);
+    write(&env, ".claude/settings.json", &mine);
+    // A variable for our server, in JSON and in TOML.
+    let server = read(&env, ".claude.json").replacen(
+        "\"args\"",
+        "\"env\": { \"BIV_STORE\": \"/mine\" },\n      \"args\"",
+        1,
+    );
+    write(&env, ".claude.json", &server);
+    let config = read(&env, ".codex/config.toml") + "env = { BIV_STORE = \"/mine\" }\n";
+    write(&env, ".codex/config.toml", &config);
+    // A line in a command of ours.
+    let command = read(&env, ".claude/commands/checkpoint.md") + "\nAnd be brief.\n";
+    write(&env, ".claude/commands/checkpoint.md", &command);
+    let said = setup(&env, &["--yes"]);
+    assert!(said.contains("checkpoint.md.kept"), "{said}");
+    assert_eq!(read(&env, ".claude/settings.json"), mine);
+    assert_eq!(read(&env, ".claude.json"), server);
+    assert_eq!(read(&env, ".codex/config.toml"), config);
+    assert_eq!(read(&env, ".claude/commands/checkpoint.md.kept"), command);
+    setup(&env, &["--yes", "--remove"]);
+    assert!(read(&env, ".claude/settings.json").contains("mine.sh"));
+    assert!(!read(&env, ".claude/settings.json").contains("hook claude-code"));
+}
+
+#[test]
+fn what_is_called_like_ours_and_is_not_ours_is_not_touched() {
+    for (agent, path, text) in [
+        (
+            "claude-code",
+            ".claude.json",
+            r#"{"mcpServers":{"bivouac":{"command":"npx","args":["mine"]}}}"#,
+        ),
+        ("codex", ".codex/config.toml", "[mcp_servers.bivouac]\ncommand = \"/opt/mine\"\n"),
+    ] {
+        let env = env();
+        write(&env, path, text);
+        let said = env.biv(&["setup", "--agent", agent, "--yes"]);
+        assert!(said.stderr.contains("the server `bivouac` in it is not ours"), "{}", said.stderr);
+        env.biv(&["setup", "--agent", agent, "--yes", "--remove"]).ok();
+        assert_eq!(read(&env, path), text);
+    }
+    for (agent, path) in [
+        ("opencode", ".config/opencode/plugin/bivouac.js"),
+        ("copilot", ".copilot/hooks/bivouac.json"),
+        ("gemini", ".gemini/policies/bivouac.toml"),
+    ] {
+        let env = env();
+        write(&env, path, "# mine");
+        let said = env.biv(&["setup", "--agent", agent, "--yes"]).ok();
+        assert!(said.stderr.contains("is yours and stays"), "{agent}: {}", said.stderr);
+        env.biv(&["setup", "--agent", agent, "--yes", "--remove"]).ok();
+        assert_eq!(read(&env, path), "# mine");
+    }
+}
+
+#[test]
+fn links_line_ends_and_permissions_of_others_stay() {
+    let env = env();
+    fs::create_dir_all(env.home().join(".claude")).unwrap();
+    let link = env.home().join(".claude/settings.json");
+    std::os::unix::fs::symlink("../dotfiles/settings.json", &link).unwrap();
+    write(&env, ".codex/config.toml", "# a\r\nmodel = \"x\"\r\n");
+    setup(&env, &["--yes"]);
+    assert!(link.is_symlink() && env.home().join("dotfiles/settings.json").exists());
+    let changed = read(&env, ".codex/config.toml").replace("\"x\"", "\"y\"");
+    assert_eq!(changed.matches('\n').count(), changed.matches("\r\n").count());
+    write(&env, ".codex/config.toml", &changed);
+    setup(&env, &["--yes", "--remove"]);
+    assert!(link.is_symlink());
+    assert_eq!(read(&env, ".codex/config.toml"), "# a\r\nmodel = \"y\"\r\n");
+    fs::set_permissions(
+        env.home().join(".codex/config.toml"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o444),
+    )
+    .unwrap();
+    let refused = env.biv(&["setup", "--agent", "codex", "--yes"]);
+    assert_eq!(refused.code, 1, "{}", refused.stdout);
+    assert!(!env.home().join(".codex/hooks.json").exists());
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let env = with_settings();
+    let before = home(&env);
+    let said = setup(&env, &["--dry-run"]);
+    assert!(said.contains("+") && said.contains("codex        make"), "{said}");
+    assert_eq!(home(&env), before);
 }

@@ -74,11 +74,19 @@ fn carry_out(changes: &[Change], yes: bool, home: &Home, ui: &mut Ui) -> Result<
             return Err(Error::Declined { what: "the change" });
         }
     }
-    setup::apply(home, changes)?;
+    make(home, changes, ui)?;
     Ok(Exit::Done)
 }
 
 fn as_json(changes: &[Change]) -> Value {
     let one = |change: &Change| json!({ "agent": change.agent, "path": change.path, "removed": change.after.is_none() });
     changes.iter().map(one).collect()
+}
+
+/// Makes changes, and tells where what a person wrote into files of ours is now.
+pub fn make(home: &Home, changes: &[Change], ui: &mut Ui) -> Result<(), Error> {
+    for kept in setup::apply(home, changes)? {
+        ui.note(format_args!("what you changed in a file of ours is in `{}`", kept.display()));
+    }
+    Ok(())
 }

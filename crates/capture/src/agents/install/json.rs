@@ -9,7 +9,7 @@ use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::{BadSettings, Entry, Hook, SERVER, Server};
+use super::{BadSettings, Entry, Hook, SERVER, Server, starts_us};
 
 /// The same settings with this in them once.
 pub(super) fn add(text: &str, entry: &Entry) -> Result<String, BadSettings> {
@@ -24,7 +24,11 @@ pub(super) fn add(text: &str, entry: &Entry) -> Result<String, BadSettings> {
             }
         }
         Entry::Server(server) => {
-            table.insert(SERVER.to_owned(), server.entry.clone());
+            let entry = match table.get(SERVER) {
+                Some(found) => brought_up_to_date(found, server)?,
+                None => server.entry.clone(),
+            };
+            table.insert(SERVER.to_owned(), entry);
         }
     }
     match table == before {
@@ -39,7 +43,10 @@ pub(super) fn remove(text: &str, entry: &Entry) -> Result<String, BadSettings> {
     let mut table = settings.table(key(entry))?;
     let n_removed = match entry {
         Entry::Hooks { agent, .. } => take_out(&mut table, *agent),
-        Entry::Server(_) => usize::from(table.shift_remove(SERVER).is_some()),
+        Entry::Server(_) if table.get(SERVER).is_some_and(is_our_server) => {
+            usize::from(table.shift_remove(SERVER).is_some())
+        }
+        Entry::Server(_) => 0,
     };
     match (n_removed, table.is_empty()) {
         (0, _) => Ok(text.to_owned()),
@@ -55,8 +62,23 @@ pub(super) fn has(text: &str, entry: &Entry) -> Result<bool, BadSettings> {
         Entry::Hooks { agent, .. } => {
             table.values().any(|list| ours(list, *agent).next().is_some())
         }
-        Entry::Server(_) => table.contains_key(SERVER),
+        Entry::Server(_) => table.get(SERVER).is_some_and(is_our_server),
     })
+}
+
+/// An entry of ours that starts this program. What else the person put into it stays.
+fn brought_up_to_date(found: &Value, server: &Server) -> Result<Value, BadSettings> {
+    if !is_our_server(found) {
+        return Err(BadSettings::Taken(SERVER));
+    }
+    let mut entry = found.clone();
+    entry["command"] = server.entry["command"].clone();
+    Ok(entry)
+}
+
+fn is_our_server(entry: &Value) -> bool {
+    let args = entry["args"].as_array().map(Vec::as_slice).unwrap_or_default();
+    starts_us(entry["command"].as_str(), args.iter().filter_map(Value::as_str))
 }
 
 fn key(entry: &Entry) -> &'static str {
@@ -70,7 +92,11 @@ fn key(entry: &Entry) -> &'static str {
 fn are_there(table: &Map<String, Value>, hooks: &[Hook], agent: AgentKind) -> bool {
     let n_ours: usize = table.values().map(|list| ours(list, agent).count()).sum();
     let is_there = |hook: &Hook| {
-        table.get(hook.event).is_some_and(|list| ours(list, agent).any(|it| *it == as_json(hook)))
+        let wanted = as_json(hook);
+        let is_it = |(group, it): (&Value, &Value)| {
+            group["matcher"] == wanted["matcher"] && *it == wanted["hooks"][0]
+        };
+        table.get(hook.event).is_some_and(|list| ours(list, agent).any(is_it))
     };
     n_ours == hooks.len() && hooks.iter().all(is_there)
 }
@@ -98,22 +124,39 @@ fn take_out(table: &mut Map<String, Value>, agent: AgentKind) -> usize {
             return true;
         };
         let n_before = list.len();
-        list.retain(|entry| !is_ours(entry, agent));
-        n_removed += n_before - list.len();
+        // What others put beside ours stays.
+        list.retain_mut(|group| {
+            let Some(hooks) = group.get_mut("hooks").and_then(Value::as_array_mut) else {
+                return true;
+            };
+            let n_hooks = hooks.len();
+            hooks.retain(|hook| !is_ours(hook, agent));
+            n_removed += n_hooks - hooks.len();
+            !hooks.is_empty() || n_hooks == 0
+        });
         !list.is_empty() || n_before == 0
     });
     n_removed
 }
 
-fn ours(list: &Value, agent: AgentKind) -> impl Iterator<Item = &Value> {
-    list.as_array().into_iter().flatten().filter(move |entry| is_ours(entry, agent))
+/// Our hooks in a list of groups, each with its group.
+fn ours(list: &Value, agent: AgentKind) -> impl Iterator<Item = (&Value, &Value)> {
+    let groups = list.as_array().into_iter().flatten();
+    let hooks = groups.flat_map(|group| {
+        let hooks = group.get("hooks").and_then(Value::as_array);
+        hooks.into_iter().flatten().map(move |hook| (group, hook))
+    });
+    hooks.filter(move |(_, hook)| is_ours(hook, agent))
 }
 
-fn is_ours(entry: &Value, agent: AgentKind) -> bool {
-    let hooks = entry.get("hooks").and_then(Value::as_array);
-    let mut commands =
-        hooks.into_iter().flatten().filter_map(|hook| hook.get("command").and_then(Value::as_str));
-    commands.any(|it| it.contains("biv") && it.contains(&format!(" hook {agent} ")))
+fn is_ours(hook: &Value, agent: AgentKind) -> bool {
+    let command = hook.get("command").and_then(Value::as_str).unwrap_or_default();
+    command.contains("biv") && command.contains(&format!(" hook {agent} "))
+}
+
+/// Some agents read comments in JSON; we could not keep them.
+fn has_comments(text: &str) -> bool {
+    text.lines().map(str::trim_start).any(|line| line.starts_with("//") || line.starts_with("/*"))
 }
 
 /// A file whose members are known by where they are in it.
@@ -130,7 +173,10 @@ impl<'t> Settings<'t> {
         if text.trim().is_empty() {
             return Ok(Self { text, members: Vec::new() });
         }
-        let bad = |error: serde_json::Error| BadSettings::NotJson(error.to_string());
+        let bad = |error: serde_json::Error| match has_comments(text) {
+            true => BadSettings::Comments,
+            false => BadSettings::NotJson(error.to_string()),
+        };
         if !text.trim_start().starts_with('{') {
             serde_json::from_str::<&RawValue>(text).map_err(bad)?;
             return Err(BadSettings::NotJson("it is not an object".to_owned()));

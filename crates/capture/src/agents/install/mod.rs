@@ -134,6 +134,10 @@ pub enum BadSettings {
     NotJson(String),
     #[error("it is not valid TOML: {0}")]
     NotToml(String),
+    #[error("it has comments, which would be lost")]
+    Comments,
+    #[error("the server `{0}` in it is not ours")]
+    Taken(&'static str),
     #[error("`{0}` in it is not what the agent expects there")]
     Shape(&'static str),
 }
@@ -184,8 +188,9 @@ impl Place {
 
     /// Is there a file of someone else where ours would be? Ours name us.
     pub fn is_taken(&self, text: &str) -> bool {
-        let is_own = matches!(self.content, Content::Own { .. });
-        is_own && !self.path.to_string_lossy().contains("bivouac") && !text.contains("Bivouac")
+        // Files that are JSON have no room for our name, but for our calls.
+        let is_ours = ["Bivouac", " hook copilot "].iter().any(|mark| text.contains(mark));
+        matches!(self.content, Content::Own { .. }) && !is_ours
     }
 
     /// Which parts of ours are in the file, as they should be or not.
@@ -216,6 +221,13 @@ impl Entry {
             Self::Server(_) => Part::Server,
         }
     }
+}
+
+/// Is this how our server is started, wherever our program is?
+fn starts_us<'a>(command: Option<&str>, mut args: impl Iterator<Item = &'a str>) -> bool {
+    let name = command.and_then(|command| command.rsplit('/').next());
+    name.is_some_and(|name| name == "biv" || name.starts_with("biv-"))
+        && args.any(|word| word == "mcp")
 }
 
 /// How the agent is told to call us. A missing or failing program must not disturb it.

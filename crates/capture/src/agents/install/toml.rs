@@ -3,7 +3,7 @@
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
 
-use super::{BadSettings, SERVER, Server};
+use super::{BadSettings, SERVER, Server, starts_us};
 
 pub(super) fn add(text: &str, server: &Server) -> Result<String, BadSettings> {
     let mut settings = parse(text)?;
@@ -14,11 +14,18 @@ pub(super) fn add(text: &str, server: &Server) -> Result<String, BadSettings> {
         Item::Table(servers)
     });
     let servers = servers.as_table_like_mut().ok_or(BadSettings::Shape(server.table))?;
-    if servers.get(SERVER).is_some_and(|entry| is_same(entry, &wanted)) {
-        return Ok(text.to_owned());
+    match servers.get_mut(SERVER) {
+        None => {
+            servers.insert(SERVER, Item::Table(wanted));
+        }
+        Some(found) if !is_ours(found) => return Err(BadSettings::Taken(SERVER)),
+        // What else the person put into it stays.
+        Some(found) if found["command"].as_str() == wanted["command"].as_str() => {
+            return Ok(text.to_owned());
+        }
+        Some(found) => found["command"] = wanted["command"].clone(),
     }
-    servers.insert(SERVER, Item::Table(wanted));
-    Ok(settings.to_string())
+    Ok(with_line_ends(&settings.to_string(), text))
 }
 
 pub(super) fn remove(text: &str, server: &Server) -> Result<String, BadSettings> {
@@ -26,18 +33,33 @@ pub(super) fn remove(text: &str, server: &Server) -> Result<String, BadSettings>
     let Some(servers) = servers(&mut settings, server)? else {
         return Ok(text.to_owned());
     };
-    if servers.remove(SERVER).is_none() {
+    if !servers.get(SERVER).is_some_and(is_ours) {
         return Ok(text.to_owned());
     }
+    servers.remove(SERVER);
     if servers.is_empty() {
         settings.remove(server.table);
     }
-    Ok(settings.to_string())
+    Ok(with_line_ends(&settings.to_string(), text))
+}
+
+fn is_ours(entry: &Item) -> bool {
+    let word = |name: &str| entry.get(name);
+    let args = word("args").and_then(Item::as_array);
+    let args = args.into_iter().flatten().filter_map(toml_edit::Value::as_str);
+    starts_us(word("command").and_then(Item::as_str), args)
+}
+
+/// Lines end as they ended in the file.
+fn with_line_ends(text: &str, like: &str) -> String {
+    let plain = text.replace("\r\n", "\n");
+    if like.contains("\r\n") { plain.replace('\n', "\r\n") } else { plain }
 }
 
 pub(super) fn has(text: &str, server: &Server) -> Result<bool, BadSettings> {
     let mut settings = parse(text)?;
-    Ok(servers(&mut settings, server)?.is_some_and(|servers| servers.contains_key(SERVER)))
+    let servers = servers(&mut settings, server)?;
+    Ok(servers.is_some_and(|servers| servers.get(SERVER).is_some_and(is_ours)))
 }
 
 fn parse(text: &str) -> Result<DocumentMut, BadSettings> {
@@ -70,18 +92,6 @@ fn table(server: &Server) -> Table {
         table.insert(key, Item::Value(value));
     }
     table
-}
-
-fn is_same(entry: &Item, wanted: &Table) -> bool {
-    let plain = |table: &dyn TableLike| -> Vec<(String, String)> {
-        let mut pairs: Vec<_> = table
-            .iter()
-            .map(|(key, item)| (key.to_owned(), item.to_string().split_whitespace().collect()))
-            .collect();
-        pairs.sort();
-        pairs
-    };
-    entry.as_table_like().is_some_and(|entry| plain(entry) == plain(wanted))
 }
 
 #[cfg(test)]
