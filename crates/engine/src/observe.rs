@@ -12,7 +12,7 @@ use bivouac_core::briefing;
 use bivouac_core::checkpoint::Trigger;
 use bivouac_core::event::{Event, Level};
 use bivouac_core::id::SessionId;
-use bivouac_core::observation::{self, Happening, Observation, Response, Tell};
+use bivouac_core::observation::{self, Happening, Observation, Response, Tell, is_own_command};
 use bivouac_core::progress::Silent;
 use bivouac_core::session::{Session, Status};
 use bivouac_core::text::Note;
@@ -200,7 +200,8 @@ impl Engine {
             return Ok(self.journal.session(session)?);
         }
         let task = match &observation.happening {
-            Happening::Prompted { prompt } => Some(Note::cut(prompt)),
+            // What is asked of us says nothing about the work.
+            Happening::Prompted { prompt } if !is_own_command(prompt) => Some(Note::cut(prompt)),
             _ => None,
         };
         let agent_type = Some(observation.agent.to_string());

@@ -372,6 +372,18 @@ fn only_regular_files_of_the_user_are_transcripts() {
     assert!(status.contains("the conversation could not be saved: could not use"), "{status}");
 }
 
+/// What is asked of us neither names the work nor is what to go on with.
+#[test]
+fn our_own_commands_are_no_requests() {
+    let claude = Claude::new();
+    claude.tell("UserPromptSubmit", &json!({ "prompt": "/checkpoint save first" }));
+    assert_eq!(claude.env.json("session list")[0]["task_description"], json!(null));
+    claude.tell("UserPromptSubmit", &json!({ "prompt": "Build it" }));
+    claude.tell("UserPromptSubmit", &json!({ "prompt": "/rehydrate" }));
+    let told = claude.env.run("rehydrate");
+    assert!(told.contains("Build it") && !told.contains("/rehydrate"), "{told}");
+}
+
 /// Agents end many turns with the same words. Those of the turn before are not the ones that are waited for.
 #[test]
 fn the_same_last_words_are_waited_for_again() {
