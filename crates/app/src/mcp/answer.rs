@@ -23,6 +23,13 @@ const MAX_TEXT: usize = 40_000;
 /// Texts in a document that are longer are cut first.
 const LONG: usize = 4_000;
 
+/// Which end of a list stays when it is too long.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    First,
+    Last,
+}
+
 /// What a client is told.
 #[derive(Debug)]
 pub(super) struct Told {
@@ -67,9 +74,13 @@ impl Told {
     }
 
     pub(super) fn document(document: Value, notes: Vec<String>) -> Self {
+        Self::cut_to(End::Last, document, notes)
+    }
+
+    fn cut_to(end: End, document: Value, notes: Vec<String>) -> Self {
         let mut told = Self { text: String::new(), document, notes, is_error: false };
         let mut shown = told.document.clone();
-        told.notes.extend(shorten(&mut shown));
+        told.notes.extend(shorten(&mut shown, end));
         told.text = shown.to_string();
         told
     }
@@ -103,7 +114,10 @@ pub(super) fn run(
         (false, None) => {
             Told { text: cut(text.trim_end(), MAX_TEXT), document: Value::Null, notes, is_error }
         }
-        (_, document) => Told { is_error, ..Told::document(document.unwrap_or_default(), notes) },
+        (_, document) => {
+            let end = if command.is_best_first { End::First } else { End::Last };
+            Told { is_error, ..Told::cut_to(end, document.unwrap_or_default(), notes) }
+        }
     }
 }
 
@@ -133,7 +147,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// Cuts long texts, then lists, the largest first, until the document is short enough. Says what was left out.
-fn shorten(document: &mut Value) -> Vec<String> {
+fn shorten(document: &mut Value, end: End) -> Vec<String> {
     if document.to_string().len() <= MAX_DOCUMENT {
         return Vec::new();
     }
@@ -145,15 +159,18 @@ fn shorten(document: &mut Value) -> Vec<String> {
         let list = document.pointer_mut(&path).and_then(Value::as_array_mut);
         let list = list.expect("it was just found there");
         let n_gone = list.len().div_ceil(2);
-        // The answer itself, where it is a list, begins with the oldest, and people ask for the newest.
-        match path.is_empty() {
+        // Only of the answer itself, where it is a list, the last may matter most.
+        match path.is_empty() && end == End::Last {
             true => drop(list.drain(..n_gone)),
             false => list.truncate(list.len() - n_gone),
         }
         *gone.entry(path).or_default() += n_gone;
     }
     let told = |(path, n_gone): (&String, &usize)| match path.is_empty() {
-        true => format!("the oldest {n_gone} were left out; `biv` on the command line shows all"),
+        true => {
+            let which = if end == End::Last { "first" } else { "last" };
+            format!("the {which} {n_gone} were left out; `biv` on the command line shows all")
+        }
         false => format!("{n_gone} were left out of `{path}`; `biv` on the command line shows all"),
     };
     gone.iter().map(told).collect()
@@ -232,8 +249,11 @@ mod tests {
         let n_left = 5_000 - shown.as_array().unwrap().len();
         assert_eq!(
             notes,
-            [format!("the oldest {n_left} were left out; `biv` on the command line shows all")]
+            [format!("the first {n_left} were left out; `biv` on the command line shows all")]
         );
+        let hits = (0..5_000).map(|n| json!({ "hit": n })).collect();
+        let found = Told::cut_to(End::First, hits, Vec::new());
+        assert!(found.text.starts_with(r#"[{"hit":0}"#), "the best hit comes first");
 
         let files: Vec<String> = (0..5_000).map(|n| format!("file-{n}")).collect();
         let (length, shown, notes) = told(json!({ "from": "cp-001", "files": files }));

@@ -27,11 +27,6 @@ pub(super) enum Word {
     Nobody,
 }
 
-/// The same rollback, only looked at.
-pub(super) fn look(checkpoint: &str) -> Typed {
-    Typed::new("checkpoint rollback").flag("dry-run").with(checkpoint.to_owned())
-}
-
 /// The same rollback, as it was confirmed and not otherwise.
 pub(super) fn carry_out(checkpoint: &str, plan: &str) -> Typed {
     let command = Typed::new("checkpoint rollback").flag("yes");

@@ -24,8 +24,8 @@ use bivouac_engine::home::Wishes;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
     CustomResult, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
-    Implementation, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, PromptMessage, ProtocolVersion,
+    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, PromptMessage, ProtocolVersion,
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, Role,
     ServerCapabilities, ServerConfig,
 };
@@ -130,7 +130,10 @@ impl Server {
         };
         Ok(match tool.name {
             "session_create" => self.create_session(command, context).await,
-            "checkpoint_rollback" => self.roll_back(&arguments, context).await,
+            "checkpoint_rollback" => {
+                let code = arguments.get("code").and_then(Value::as_str).map(str::to_owned);
+                self.roll_back(command, code, context).await
+            }
             "fork" => match self.place.find(&self.wishes, &context.peer).await {
                 Ok(place) => {
                     let name = arguments.get("name").and_then(Value::as_str);
@@ -160,16 +163,15 @@ impl Server {
     /// The plan, the person's word, and then that plan.
     async fn roll_back(
         &self,
-        arguments: &JsonObject,
+        look: Typed,
+        code: Option<String>,
         context: &RequestContext<RoleServer>,
     ) -> Told {
-        let text = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
-        let checkpoint = text("checkpoint").unwrap_or_default();
         let place = match self.place.find(&self.wishes, &context.peer).await {
             Ok(place) => place,
             Err(told) => return told,
         };
-        let looked = self.run_at(confirm::look(&checkpoint), place.clone(), context).await;
+        let looked = self.run_at(look, place.clone(), context).await;
         let plan = match confirm::plan_in(&looked.document) {
             Some(plan) if !looked.is_error => plan,
             _ => return looked,
@@ -177,7 +179,7 @@ impl Server {
         // The name may mean another checkpoint by then.
         let target = looked.document["target"]["id"].as_str().unwrap_or_default().to_owned();
         let at = (place.clone(), plan.clone());
-        let refused = match text("code") {
+        let refused = match code {
             Some(code) => in_thread(move || confirm::take_code(&code, &at.1, &at.0)).await,
             None => match confirm::ask(&context.peer, &looked.document).await {
                 Word::Yes => None,

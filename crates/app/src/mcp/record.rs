@@ -52,7 +52,7 @@ fn is_allowed(kind: &str, action: &str) -> bool {
     }
 }
 
-pub(super) fn command(arguments: &JsonObject) -> Result<Typed, Refused> {
+pub(super) fn typed(arguments: &JsonObject) -> Result<Typed, Refused> {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);
     let kind = text("kind").unwrap_or_default();
     let root = Cli::command();

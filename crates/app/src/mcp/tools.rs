@@ -15,6 +15,8 @@ pub(super) struct Spec {
     about: &'static str,
     fields: &'static [Field],
     changes: Changes,
+    /// The command that does it.
+    typed: fn(&Asked<'_>) -> Result<Typed, Refused>,
 }
 
 /// What a call leaves behind.
@@ -64,6 +66,11 @@ pub(super) const TOOLS: [Spec; 12] = [
         about: "Open a session: a new piece of work here",
         fields: &[may("task", Kind::Text, "what is to be done"), may("name", Kind::Id, "")],
         changes: Changes::Adds,
+        typed: |asked| {
+            Ok(Typed::new("session new")
+                .set("task", asked.get("task"))
+                .set("name", asked.get("name")))
+        },
     },
     Spec {
         name: "session_list",
@@ -77,24 +84,44 @@ pub(super) const TOOLS: [Spec; 12] = [
             ),
         ],
         changes: Changes::Nothing,
+        typed: |asked| {
+            Ok(match asked.get("session") {
+                Some(session) => Typed::new("session show").with(session),
+                None => Typed::new("session list").set("status", asked.get("status")),
+            })
+        },
     },
     Spec {
         name: "session_resume",
         about: "How the person goes on with a session: command, drift, price. Changes nothing",
         fields: &[SESSION, may("checkpoint", Kind::Id, "")],
         changes: Changes::Nothing,
+        typed: |asked| {
+            let typed =
+                Typed::new("resume --dry-run").set("checkpoint-id", asked.get("checkpoint"));
+            Ok(typed.followed_by(asked.get("session")))
+        },
     },
     Spec {
         name: "checkpoint_save",
         about: "Save a checkpoint, only when the person asks: turns are saved anyway",
         fields: &[may("label", Kind::Id, "kebab-case"), may("message", Kind::Text, "why"), SESSION],
         changes: Changes::Adds,
+        typed: |asked| {
+            let typed = Typed::new("checkpoint save").set("message", asked.get("message"));
+            Ok(typed.set("session", asked.get("session")).followed_by(asked.get("label")))
+        },
     },
     Spec {
         name: "checkpoint_list",
         about: "Checkpoints here; with `checkpoint`, that one in full",
         fields: &[may("checkpoint", Kind::Id, "handle, name or `latest`"), SESSION],
         changes: Changes::Nothing,
+        typed: |asked| {
+            let verb = if asked.get("checkpoint").is_some() { "show" } else { "list" };
+            let typed = Typed::new(&format!("checkpoint {verb}"));
+            Ok(typed.set("session", asked.get("session")).followed_by(asked.get("checkpoint")))
+        },
     },
     Spec {
         name: "checkpoint_diff",
@@ -105,6 +132,10 @@ pub(super) const TOOLS: [Spec; 12] = [
             may("patch", Kind::Flag, "with the changed lines"),
         ],
         changes: Changes::Nothing,
+        typed: |asked| {
+            let typed = asked.flagged("patch", Typed::new("checkpoint diff"));
+            Ok(typed.followed_by(asked.get("from")).followed_by(asked.get("to")))
+        },
     },
     Spec {
         name: "checkpoint_rollback",
@@ -114,6 +145,10 @@ pub(super) const TOOLS: [Spec; 12] = [
             may("code", Kind::Id, "from the person's `biv confirm`"),
         ],
         changes: Changes::Files,
+        typed: |asked| {
+            let typed = Typed::new("checkpoint rollback --dry-run");
+            Ok(typed.followed_by(asked.get("checkpoint")))
+        },
     },
     Spec {
         name: "progress",
@@ -134,30 +169,47 @@ pub(super) const TOOLS: [Spec; 12] = [
             SESSION,
         ],
         changes: Changes::Adds,
+        typed: |asked| record::typed(asked.0),
     },
     Spec {
         name: "rehydrate",
         about: "All you need to go on after a loss of context",
         fields: &[SESSION, may("budget", Kind::Number, "tokens")],
         changes: Changes::Nothing,
+        typed: |asked| {
+            let typed = Typed::new("rehydrate").set("budget", asked.get("budget"));
+            Ok(typed.followed_by(asked.get("session")).in_words())
+        },
     },
     Spec {
         name: "search",
         about: "Find prompts, answers, decisions and files of all sessions here",
         fields: &[must("query", Kind::Text, ""), SESSION, may("most", Kind::Number, "")],
         changes: Changes::Nothing,
+        typed: |asked| {
+            let typed = Typed::new("search --here").set("session", asked.get("session"));
+            Ok(typed.set("most", asked.get("most")).followed_by(asked.get("query")).best_first())
+        },
     },
     Spec {
         name: "fork",
         about: "A second session from a checkpoint, in a new folder beside this one",
         fields: &[must("checkpoint", Kind::Id, ""), may("name", Kind::Id, "")],
         changes: Changes::Adds,
+        typed: |asked| {
+            let typed = Typed::new("fork").set("name", asked.get("name"));
+            Ok(typed.followed_by(asked.get("checkpoint")))
+        },
     },
     Spec {
         name: "replay",
         about: "The prompt that tries the failed step again, with what the steps before it produced",
         fields: &[SESSION, may("from", Kind::Id, "a step")],
         changes: Changes::Nothing,
+        typed: |asked| {
+            let typed = Typed::new("replay --print").set("from", asked.get("from"));
+            Ok(typed.followed_by(asked.get("session")))
+        },
     },
 ];
 
@@ -192,52 +244,7 @@ impl Spec {
     /// The command that a call asks for.
     pub(super) fn command(&self, arguments: &JsonObject) -> Result<Typed, Refused> {
         self.check(arguments)?;
-        let asked = Asked(arguments);
-        Ok(match self.name {
-            "session_create" => Typed::new("session new")
-                .set("task", asked.get("task"))
-                .set("name", asked.get("name")),
-            "session_list" => match asked.get("session") {
-                Some(session) => Typed::new("session show").with(session),
-                None => Typed::new("session list").set("status", asked.get("status")),
-            },
-            "session_resume" => Typed::new("resume --dry-run")
-                .set("checkpoint-id", asked.get("checkpoint"))
-                .followed_by(asked.get("session")),
-            "checkpoint_save" => Typed::new("checkpoint save")
-                .set("message", asked.get("message"))
-                .set("session", asked.get("session"))
-                .followed_by(asked.get("label")),
-            "checkpoint_list" => match asked.get("checkpoint") {
-                Some(checkpoint) => Typed::new("checkpoint show")
-                    .set("session", asked.get("session"))
-                    .with(checkpoint),
-                None => Typed::new("checkpoint list").set("session", asked.get("session")),
-            },
-            "checkpoint_diff" => asked
-                .flagged("patch", Typed::new("checkpoint diff"))
-                .followed_by(asked.get("from"))
-                .followed_by(asked.get("to")),
-            "checkpoint_rollback" => {
-                Typed::new("checkpoint rollback").followed_by(asked.get("checkpoint"))
-            }
-            "progress" => record::command(arguments)?,
-            "rehydrate" => Typed::new("rehydrate")
-                .set("budget", asked.get("budget"))
-                .followed_by(asked.get("session"))
-                .in_words(),
-            "search" => Typed::new("search --here")
-                .set("session", asked.get("session"))
-                .set("most", asked.get("most"))
-                .followed_by(asked.get("query")),
-            "fork" => Typed::new("fork")
-                .set("name", asked.get("name"))
-                .followed_by(asked.get("checkpoint")),
-            "replay" => Typed::new("replay --print")
-                .set("from", asked.get("from"))
-                .followed_by(asked.get("session")),
-            other => unreachable!("`{other}` is in the table above"),
-        })
+        (self.typed)(&Asked(arguments))
     }
 
     fn check(&self, arguments: &JsonObject) -> Result<(), Refused> {
@@ -354,6 +361,8 @@ pub(super) struct Typed {
     behind: Vec<String>,
     /// Is the answer for people the one that a model can read best?
     pub(super) is_in_words: bool,
+    /// Does its list begin with what matters most? Others end with it, the newest.
+    pub(super) is_best_first: bool,
 }
 
 impl Typed {
@@ -383,6 +392,11 @@ impl Typed {
 
     pub(super) fn in_words(mut self) -> Self {
         self.is_in_words = true;
+        self
+    }
+
+    fn best_first(mut self) -> Self {
+        self.is_best_first = true;
         self
     }
 
