@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use super::table;
 use super::workspace::Workspace;
 use crate::Result;
 use crate::tools::command;
@@ -60,19 +61,7 @@ pub(super) fn run(folder: &Path, biv: &Path) -> Result<String> {
         saves.push(started.elapsed());
     }
     rows.push(("hook with a snapshot, 10,000 files, 5 edited", saves));
-    let mut table = "| | p50 | p90 | p99 |\n|---|---|---|---|\n".to_owned();
-    for (what, mut times) in rows {
-        times.sort_unstable();
-        let at = |share: f64| {
-            times[((times.len() - 1) as f64 * share).round() as usize].as_secs_f64() * 1e3
-        };
-        table.push_str(&format_row(what, [at(0.5), at(0.9), at(0.99)]));
-    }
-    Ok(table)
-}
-
-pub(super) fn format_row(what: &str, [p50, p90, p99]: [f64; 3]) -> String {
-    format!("| {what} | {p50:.1} ms | {p90:.1} ms | {p99:.1} ms |\n")
+    Ok(table::spread(rows))
 }
 
 impl Bench {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::hooks::format_row;
+use super::table;
 use super::workspace::Workspace;
 use crate::Result;
 use crate::tools::command;
@@ -36,7 +36,7 @@ pub(super) fn run(folder: &Path, biv: &Path) -> Result<String> {
     let mut other = Server::start(&large)?;
     let note = json!({ "kind": "note", "text": "another" });
     let none = json!({});
-    let mut rows = [
+    let rows = [
         ("server ready", times(STARTS, || Server::start(&small).map(drop))?),
         ("`rehydrate`, 1,000 files", times(CALLS, || server.call("rehydrate", &none))?),
         ("the same as a command line", times(CALLS, || small.typed(&["rehydrate"]))?),
@@ -47,14 +47,7 @@ pub(super) fn run(folder: &Path, biv: &Path) -> Result<String> {
             times(STARTS, || server.call("checkpoint_save", &none))?,
         ),
     ];
-    let mut table = "| | p50 | p90 | p99 |\n|---|---|---|---|\n".to_owned();
-    for (what, times) in &mut rows {
-        times.sort_unstable();
-        let at = |share: f64| {
-            times[((times.len() - 1) as f64 * share).round() as usize].as_secs_f64() * 1e3
-        };
-        table.push_str(&format_row(what, [at(0.5), at(0.9), at(0.99)]));
-    }
+    let table = table::spread(rows);
     let megabytes = server.peak()?.max(other.peak()?) / 1_000;
     Ok(format!("{table}\nOver these calls the server took {megabytes} MB of memory at most.\n"))
 }

@@ -15,7 +15,7 @@ use bivouac_journal::Journal;
 use bivouac_journal::append::NewEvent;
 use uuid::Uuid;
 
-use super::hooks::format_row;
+use super::table;
 use super::workspace::Workspace;
 use crate::Result;
 use crate::tools::command;
@@ -52,14 +52,7 @@ pub(super) fn run(folder: &Path, biv: &Path) -> Result<String> {
     rows.push(("record a note, 100,000 events", bench.times(&note)?));
     rows.push(("`search`, 1,000 sessions", bench.times(&["search", "refactor authentication"])?));
     let many = bench.tokens()?;
-    let mut table = "| | p50 | p90 | p99 |\n|---|---|---|---|\n".to_owned();
-    for (what, mut times) in rows {
-        times.sort_unstable();
-        let at = |share: f64| {
-            times[((times.len() - 1) as f64 * share).round() as usize].as_secs_f64() * 1e3
-        };
-        table.push_str(&format_row(what, [at(0.5), at(0.9), at(0.99)]));
-    }
+    let table = table::spread(rows);
     Ok(format!(
         "{table}\nA briefing costs {few} tokens after 10 events, and {many} after 100,000.\n"
     ))

@@ -1,6 +1,7 @@
 //! What was measured, as a table for people.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::BenchArgs;
 use super::measure::Measured;
@@ -19,6 +20,19 @@ impl Row {
         let cells = vec![None; names.len()];
         Self { what: what.to_owned(), names, cells }
     }
+}
+
+/// What was done often, by how long it took.
+pub(super) fn spread<'w>(rows: impl IntoIterator<Item = (&'w str, Vec<Duration>)>) -> String {
+    let row = |(what, mut times): (&str, Vec<Duration>)| {
+        times.sort_unstable();
+        let at = |share: f64| {
+            times[((times.len() - 1) as f64 * share).round() as usize].as_secs_f64() * 1e3
+        };
+        format!("| {what} | {:.1} ms | {:.1} ms | {:.1} ms |\n", at(0.5), at(0.9), at(0.99))
+    };
+    let rows: String = rows.into_iter().map(row).collect();
+    format!("| | p50 | p90 | p99 |\n|---|---|---|---|\n{rows}")
 }
 
 /// Our own figure first, then each other's with how many times ours it is.
