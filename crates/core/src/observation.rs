@@ -238,9 +238,8 @@ pub const fn tell(source: Source) -> Tell {
 
 /// Did the person ask us something, rather than the agent? Then it is no request that work can go on with.
 pub fn is_own_command(prompt: &str) -> bool {
-    let prompt = prompt.trim_start().trim_start_matches("The user explicitly invoked the \"");
-    let word = prompt.split(|letter: char| letter.is_whitespace() || letter == '"').next();
-    let name = word.and_then(|word| word.strip_prefix(['/', '$'])).unwrap_or_default();
+    let word = prompt.split_whitespace().next().unwrap_or_default();
+    let name = word.strip_prefix(['/', '$']).unwrap_or_default();
     matches!(name.strip_prefix("bivouac:").unwrap_or(name), "checkpoint" | "rehydrate")
 }
 

@@ -15,6 +15,7 @@ use bivouac_core::progress::Silent;
 use bivouac_core::text::count;
 use bivouac_core::time::in_words;
 
+use crate::clock::Clock;
 use crate::error::in_one_line;
 use crate::home::{Home, Wishes};
 use crate::open::Need;
@@ -205,7 +206,8 @@ struct Stage {
 
 impl Stage {
     fn new() -> Result<Self> {
-        let name = format!("biv-doctor-{}-{}", std::process::id(), uuid::Uuid::now_v7().simple());
+        let id = Clock::from_env()?.new_id().simple().to_string();
+        let name = format!("biv-doctor-{}-{id}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         let work = folder.join("work");
         fs::create_dir_all(&work).map_err(Error::io(&work))?;
@@ -215,7 +217,8 @@ impl Stage {
             Program::new("git").args(["init", "-q"]).in_folder(&folder.join("work")).output();
         let wishes = Self::wishes_of(&folder);
         let mut engine = Engine::open(&wishes, Need::Write, Box::new(Silent))?;
-        let code = format!("word-{}", &uuid::Uuid::now_v7().simple().to_string()[20..26]);
+        // The end of an id is chance.
+        let code = format!("word-{}", &id[26..]);
         let task = format!("The code word is {code}").parse()?;
         let draft = SessionDraft { task_description: Some(task), ..SessionDraft::default() };
         let session = engine.new_session(draft)?.id;

@@ -8,6 +8,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use bivouac_capture::agents;
+pub use bivouac_capture::agents::project_folder;
 use bivouac_capture::git::Repository;
 use bivouac_capture::process::Program;
 use bivouac_core::id::SessionId;

@@ -1,10 +1,9 @@
 //! Which agents are here, and what they get so that they tell us what they do. The rest is in [`crate::setup`].
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use bivouac_capture::agents;
+use bivouac_capture::process::find_program;
 use bivouac_core::agent::AgentKind;
 
 use crate::Result;
@@ -21,15 +20,9 @@ pub fn present() -> Vec<AgentKind> {
         AgentKind::Opencode => home.join(".config/opencode"),
         AgentKind::Copilot => home.join(".copilot"),
     };
-    let is_on_path = |program: &str| {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).any(|folder| {
-            fs::metadata(folder.join(program))
-                .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-        })
+    let is_there = |agent: &AgentKind| {
+        folders(*agent).is_dir() || find_program(agents::of(*agent).program()).is_some()
     };
-    let is_there =
-        |agent: &AgentKind| folders(*agent).is_dir() || is_on_path(agents::of(*agent).program());
     AgentKind::ALL.into_iter().filter(is_there).collect()
 }
 

@@ -295,19 +295,9 @@ fn put(path: &Path, text: Option<&str>) -> Result<()> {
     }
 }
 
-/// Through a new file beside it, with the permissions of the old one. A link stays a link.
+/// A link stays a link.
 fn write(path: &Path, text: &str) -> Result<()> {
-    let target = behind_links(path);
-    if let Some(folder) = target.parent() {
-        fs::create_dir_all(folder).map_err(Error::io(folder))?;
-    }
-    let part = target.with_extension("biv-part");
-    let mode = fs::metadata(&target).map_or(0o644, |meta| meta.permissions().mode());
-    let written = fs::write(&part, text)
-        .and_then(|()| fs::set_permissions(&part, fs::Permissions::from_mode(mode)))
-        .and_then(|()| fs::File::open(&part)?.sync_all())
-        .and_then(|()| fs::rename(&part, &target));
-    written.map_err(Error::io(path))
+    papers::write(&behind_links(path), text.as_bytes())
 }
 
 /// Where a link leads, also where nothing is there yet.
@@ -344,6 +334,5 @@ fn keep(home: &Home, file: &Path, memory: Option<&Memory>) -> Result<()> {
         .mode(0o700)
         .create(&folder)
         .map_err(Error::io(&folder))?;
-    fs::write(&path, crate::save::to_json(memory)).map_err(Error::io(&path))?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(Error::io(path))
+    papers::write_private(&path, &crate::save::to_json(memory))
 }

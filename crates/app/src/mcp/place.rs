@@ -1,14 +1,13 @@
 //! Where the client works: one of its roots, else what its environment says, else where it started us. A model
 //! has no say in it.
 
-use std::env;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use bivouac_engine::home::{Home, Wishes};
+use bivouac_engine::home::{Home, Wishes, project_folder};
 use rmcp::model::{ClientResult, ServerRequest};
 use rmcp::service::PeerRequestOptions;
 use rmcp::{Peer, RoleServer};
@@ -38,7 +37,7 @@ impl Place {
         let known = self.root.lock().ok().and_then(|root| root.clone());
         let folder = match known {
             Some(root) => Some(root),
-            None => self.learn(peer).await?.or_else(from_environment),
+            None => self.learn(peer).await?.or_else(project_folder),
         };
         Ok(Wishes { folder, ..asked.clone() })
     }
@@ -80,12 +79,6 @@ async fn ask(peer: &Peer<RoleServer>) -> Option<ClientResult> {
     let options = PeerRequestOptions::with_timeout(PATIENCE);
     let answer = peer.send_request_with_option(request, options).await.ok()?;
     answer.await_response().await.ok()
-}
-
-fn from_environment() -> Option<PathBuf> {
-    let names = ["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"];
-    let folders = names.into_iter().filter_map(env::var_os).map(PathBuf::from);
-    folders.filter(|folder| folder.is_absolute()).find(|folder| folder.is_dir())
 }
 
 /// A new folder beside the workspace, for a second way: a model chooses what it is called, not where it is.

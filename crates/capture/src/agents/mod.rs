@@ -120,6 +120,13 @@ pub fn is_within_agent() -> bool {
     MARKS.iter().any(|mark| env::var_os(mark).is_some_and(|value| !value.is_empty()))
 }
 
+/// The project that the agent which started us works on, where it says so.
+pub fn project_folder() -> Option<PathBuf> {
+    let names = ["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"];
+    let folders = names.into_iter().filter_map(env::var_os).map(PathBuf::from);
+    folders.filter(|folder| folder.is_absolute()).find(|folder| folder.is_dir())
+}
+
 /// Where agents keep their own state: conversations, histories, caches. Never part of a snapshot.
 pub fn state_folders(home: Option<&Path>) -> Vec<PathBuf> {
     let by_variable = ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"]

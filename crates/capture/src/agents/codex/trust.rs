@@ -4,11 +4,12 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use bivouac_core::agent::AgentKind;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toml_edit::{DocumentMut, Item};
 
-use crate::agents::install::Trust;
+use crate::agents::install::{Trust, is_ours};
 
 /// How the hooks in a file stand, by what the configuration says of them.
 pub(super) fn trust(config: &str, file: &Path, hooks: &str) -> Trust {
@@ -19,14 +20,16 @@ pub(super) fn trust(config: &str, file: &Path, hooks: &str) -> Trust {
     for (event, groups) in hooks["hooks"].as_object().into_iter().flatten() {
         let event = in_snake_case(event);
         let groups = groups.as_array().map(Vec::as_slice).unwrap_or_default();
-        for (at, group) in groups.iter().enumerate().filter(|(_, it)| is_ours(it)) {
+        for (place, group, hook) in ours(groups) {
             n_all += 1;
-            let key = format!("{}:{event}:{at}:0", file.display());
+            let key = format!("{}:{event}:{place}", file.display());
             let state = known.and_then(|it| it.get(key.as_str()));
             let agreed = state.and_then(|it| it.get("trusted_hash")).and_then(Item::as_str);
             let is_off = state.and_then(|it| it.get("enabled")?.as_bool()) == Some(false);
             match agreed {
-                Some(agreed) if !is_off && hashes(&event, group).iter().any(|it| it == agreed) => {
+                Some(agreed)
+                    if !is_off && hashes(&event, group, hook).iter().any(|it| it == agreed) =>
+                {
                     n_agreed += 1;
                 }
                 Some(_) => n_other += 1,
@@ -42,9 +45,14 @@ pub(super) fn trust(config: &str, file: &Path, hooks: &str) -> Trust {
     }
 }
 
-fn is_ours(group: &Value) -> bool {
-    let command = group["hooks"][0]["command"].as_str().unwrap_or_default();
-    command.contains("biv") && command.contains(" hook codex ")
+/// Our hooks, each with where it is: the number of its group, and its own in it.
+fn ours(groups: &[Value]) -> impl Iterator<Item = (String, &Value, &Value)> {
+    let all = groups.iter().enumerate().flat_map(|(at, group)| {
+        let hooks = group["hooks"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let placed = hooks.iter().enumerate();
+        placed.map(move |(within, hook)| (format!("{at}:{within}"), group, hook))
+    });
+    all.filter(|(_, _, hook)| is_ours(hook, AgentKind::Codex))
 }
 
 /// `PreToolUse` is `pre_tool_use`.
@@ -60,8 +68,7 @@ fn in_snake_case(event: &str) -> String {
 }
 
 /// Of the hook with its matcher, and without: some events have none.
-fn hashes(event: &str, group: &Value) -> [String; 2] {
-    let hook = &group["hooks"][0];
+fn hashes(event: &str, group: &Value, hook: &Value) -> [String; 2] {
     // Keys stand in the order of their names.
     let hook = json!({
         "async": false, "command": hook["command"], "timeout": hook["timeout"], "type": "command",
@@ -98,5 +105,10 @@ mod tests {
         check(&config(agreed), Trust::Given);
         check("", Trust::Missing { n_missing: 1, n_all: 1 });
         check(&config(&agreed.replace("f62f", "0000")), Trust::Unknown);
+        // Behind one that the person put before it, it has another place and the same hash.
+        let behind =
+            HOOKS.replace(r#""hooks":[{"#, r#""hooks":[{"type":"command","command":"mine.sh"},{"#);
+        let place = config(agreed).replace(":0:0", ":0:1");
+        assert_eq!(trust(&place, Path::new("/h/hooks.json"), &behind), Trust::Given);
     }
 }

@@ -8,6 +8,12 @@ use serde_json::Value;
 
 use crate::agents::Input;
 
+/// A skill that the person named is put into words: `The user explicitly invoked the "/checkpoint" skill …`.
+fn skill_in(prompt: &str) -> Option<&str> {
+    let rest = prompt.strip_prefix("The user explicitly invoked the \"")?;
+    rest.split_once('"').map(|(skill, _)| skill).filter(|skill| skill.starts_with('/'))
+}
+
 pub(super) fn observe(event: &str, input: Input<'_>) -> Option<Observation> {
     Some(Observation {
         agent: AgentKind::Copilot,
@@ -27,7 +33,8 @@ fn happening(event: &str, input: Input<'_>) -> Happening {
             _ => Source::Startup,
         }),
         "userPromptSubmitted" => {
-            Happening::Prompted { prompt: input.text("prompt").unwrap_or_default() }
+            let prompt = input.text("prompt").unwrap_or_default();
+            Happening::Prompted { prompt: skill_in(&prompt).map_or(prompt.clone(), str::to_owned) }
         }
         "preToolUse" => Happening::ToolStarting(call(input)),
         "postToolUse" => {
@@ -113,4 +120,19 @@ fn todos(tool: &str, arguments: Input<'_>) -> Vec<Task> {
             ..Task::default()
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skill_in_words_is_what_was_typed() {
+        assert_eq!(
+            skill_in("The user explicitly invoked the \"/checkpoint\" skill with: x"),
+            Some("/checkpoint")
+        );
+        assert_eq!(skill_in("The user explicitly invoked the \"other\" thing"), None);
+        assert_eq!(skill_in("Build it"), None);
+    }
 }

@@ -149,7 +149,8 @@ fn ours(list: &Value, agent: AgentKind) -> impl Iterator<Item = (&Value, &Value)
     hooks.filter(move |(_, hook)| is_ours(hook, agent))
 }
 
-fn is_ours(hook: &Value, agent: AgentKind) -> bool {
+/// Does a hook call us for this agent?
+pub(in crate::agents) fn is_ours(hook: &Value, agent: AgentKind) -> bool {
     let command = hook.get("command").and_then(Value::as_str).unwrap_or_default();
     command.contains("biv") && command.contains(&format!(" hook {agent} "))
 }

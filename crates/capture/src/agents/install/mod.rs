@@ -6,6 +6,7 @@ mod toml;
 
 use std::path::PathBuf;
 
+pub(super) use self::json::is_ours;
 use bivouac_core::agent::AgentKind;
 use serde_json::{Map, Value, json};
 
