@@ -6,6 +6,7 @@ mod bench;
 mod check;
 mod docs;
 mod packages;
+mod prove;
 mod tools;
 
 use std::process::ExitCode;
@@ -33,6 +34,8 @@ enum Command {
     },
     /// Measure against what people would use instead, side by side
     Bench(bench::BenchArgs),
+    /// Try every promise on the released binary: killed, starved, cut off, damaged, crowded
+    Prove(prove::ProveArgs),
     /// Write the packages that agents install
     Packages,
     /// Write docs/cli.md and the man pages
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Command::Check => check::run(),
         Command::Soak { minutes } => check::soak(minutes),
         Command::Bench(args) => bench::run(&args),
+        Command::Prove(args) => prove::run(&args),
         Command::Packages => packages::run(),
         Command::Docs(args) => docs::run(&args),
     };

@@ -8,6 +8,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bivouac_core::sabotage::{self, Fault};
+
 use crate::{Error, Result};
 
 /// Set for every program of ours, so that hooks they may run do not lead back to us.
@@ -55,7 +57,10 @@ impl Program {
     pub fn git(folder: &Path) -> Self {
         let mut git = Self::new("git");
         git.command.current_dir(folder);
-        git.command.args(["--no-optional-locks", "-c", "core.fsmonitor=false"]);
+        if !sabotage::is(Fault::GitRefreshed) {
+            git.command.arg("--no-optional-locks");
+        }
+        git.command.args(["-c", "core.fsmonitor=false"]);
         git.command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_LITERAL_PATHSPECS", "1");
         git
     }

@@ -10,6 +10,7 @@
 //! - [`redact`], [`budget`], [`briefing`]: what a model is told, and what nobody is
 //! - [`export`]: progress as files, and files as progress
 //! - [`progress`]: how long work tells how far it is
+//! - [`sabotage`]: mistakes that are made on purpose, to see them found
 
 pub mod agent;
 pub mod autosave;
@@ -35,6 +36,7 @@ pub mod replay;
 pub mod retention;
 pub mod risk;
 pub mod run;
+pub mod sabotage;
 pub mod session;
 pub mod size;
 pub mod terminal;

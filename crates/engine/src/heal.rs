@@ -3,6 +3,7 @@
 use bivouac_core::event::{Event, OperationFinished};
 use bivouac_core::id::OperationId;
 use bivouac_core::operation::{LeftAlone, Operation, Outcome, WhyLeft};
+use bivouac_core::sabotage::{self, Fault};
 use bivouac_journal::query::KeptOperation;
 use bivouac_snapshot::apply::apply;
 use bivouac_snapshot::displaced::clean_up;
@@ -14,7 +15,8 @@ use crate::{Engine, Result};
 impl Engine {
     /// Finishes interrupted operations of this workspace. One that is still running is left to its owner.
     pub(crate) fn heal(&mut self) -> Result<()> {
-        if !self.is_writable() || !self.has_unfinished()? {
+        let is_left = sabotage::is(Fault::HealSkipped);
+        if is_left || !self.is_writable() || !self.has_unfinished()? {
             return Ok(());
         }
         if let Some(lock) = Lock::attempt(&self.home.workspace_lock(), Hold::Alone)? {

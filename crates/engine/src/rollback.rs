@@ -7,6 +7,7 @@ use bivouac_core::event::Event;
 use bivouac_core::id::{CheckpointId, ObjectId, OperationId};
 use bivouac_core::operation::{History, Operation, OperationKind, Outcome, WhyLeft};
 use bivouac_core::path::RelPath;
+use bivouac_core::sabotage::{self, Fault};
 use bivouac_core::session::Session;
 use bivouac_journal::query::{KeptCheckpoint, KeptOperation};
 use bivouac_snapshot::block::ObjectKind;
@@ -229,7 +230,10 @@ impl Engine {
         match self.carry_out(&started.operation) {
             Ok(outcome) => Ok(outcome),
             Err(error) => {
-                let outcome = self.take_back(&started.operation)?;
+                let outcome = match sabotage::is(Fault::HalfLeft) {
+                    true => Outcome::default(),
+                    false => self.take_back(&started.operation)?,
+                };
                 self.end_operation(started, outcome)?;
                 Err(Error::PutBack(Box::new(error)))
             }

@@ -7,6 +7,7 @@ use bivouac_core::conversation::ConversationSummary;
 use bivouac_core::event::{CheckpointFailed, CheckpointTaken, Event, Manifest};
 use bivouac_core::git::{GitFacts, GitSummary};
 use bivouac_core::id::{CheckpointHandle, CheckpointId, ObjectId, OperationId, PackId, SessionId};
+use bivouac_core::sabotage::{self, Fault};
 use bivouac_core::session::Session;
 use bivouac_core::text::{Name, Note};
 use bivouac_snapshot::block::ObjectKind;
@@ -344,7 +345,9 @@ impl Engine {
     /// Makes a pack durable and reads it back.
     pub(crate) fn finish_pack(&self, pack: PackWriter) -> Result<Option<NewPack>> {
         let pack = pack.finish()?;
-        if let Some(pack) = &pack {
+        if let Some(pack) = &pack
+            && !sabotage::is(Fault::PackNotReadBack)
+        {
             self.packs.read_back(pack)?;
         }
         Ok(pack)

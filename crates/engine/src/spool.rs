@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use bivouac_core::agent::AgentKind;
 use bivouac_core::event::{CheckpointFailed, Event};
 use bivouac_core::id::{EventId, SessionId};
+use bivouac_core::sabotage::{self, Fault};
 use bivouac_core::text::Note;
 use bivouac_core::time::in_words;
 use serde::de::DeserializeOwned;
@@ -96,6 +97,7 @@ impl Engine {
                 false => read(&path).map(|spooled| self.take_in(spooled)),
             };
             match is_done.transpose()? {
+                Some(true) if sabotage::is(Fault::SpoolRemovedFirst) => {}
                 Some(true) => fs::remove_file(&path).map_err(Error::io(&path))?,
                 Some(false) => {}
                 None => {
@@ -166,6 +168,9 @@ impl Engine {
     /// Records events under ids that follow from `id`: a second time, nothing happens.
     fn record_once(&mut self, session: SessionId, events: Vec<Event>, id: Uuid) -> Result<()> {
         let number = |n: usize| EventId::new(Uuid::from_u128(id.as_u128() ^ (n as u128)));
+        if sabotage::is(Fault::SpoolTakenTwice) {
+            return self.record(session, events).map(drop);
+        }
         if self.journal.has_event(number(0))? {
             return Ok(());
         }
@@ -182,6 +187,9 @@ impl Engine {
 
 fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let bytes = fs::read(path).ok()?;
+    if sabotage::is(Fault::SpoolRemovedFirst) {
+        fs::remove_file(path).ok()?;
+    }
     let name = path.file_stem()?.to_str()?;
     name.ends_with(&hash(&bytes)).then(|| serde_json::from_slice(&bytes).ok())?
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use bivouac_core::checkpoint::Checkpoint;
 use bivouac_core::event::CheckpointTaken;
 use bivouac_core::id::{ObjectId, PackId};
+use bivouac_core::sabotage::{self, Fault};
 use bivouac_journal::query::CheckpointFilter;
 use bivouac_snapshot::objects::Objects;
 use bivouac_snapshot::sweep::{Live, PackUse, plan_sweep, rewrite, survey};
@@ -146,10 +147,19 @@ impl Engine {
         }
         let old: Vec<PackId> = group.iter().map(|pack| pack.id).collect();
         let dead: Vec<ObjectId> = group.iter().flat_map(|pack| &pack.dead).copied().collect();
+        if sabotage::is(Fault::PacksRemovedFirst) {
+            self.remove_packs(&old)?;
+            self.journal.replace_packs(&old, new.as_ref(), &dead)?;
+            return Ok(());
+        }
         self.journal.replace_packs(&old, new.as_ref(), &dead)?;
         self.packs.forget_open();
-        for id in old {
-            let path = self.packs.path(id);
+        self.remove_packs(&old)
+    }
+
+    fn remove_packs(&self, packs: &[PackId]) -> Result<()> {
+        for id in packs {
+            let path = self.packs.path(*id);
             fs::remove_file(&path).map_err(Error::io(path))?;
         }
         Ok(())

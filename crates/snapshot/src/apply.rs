@@ -13,6 +13,7 @@ use bivouac_core::id::OperationId;
 use bivouac_core::operation::{LeftAlone, Outcome, WhyLeft};
 use bivouac_core::path::RelPath;
 use bivouac_core::progress::Progress;
+use bivouac_core::sabotage::{self, Fault};
 use rayon::prelude::*;
 
 use crate::beneath::{Kind, Root, Stat, is_gone, we_are_root};
@@ -38,7 +39,9 @@ pub fn apply(
     let mut tasks = examine(root, &staging, plan, &mut outcome)?;
     stage(root, objects, &tasks, progress)?;
     swap(root, &mut tasks, &mut outcome, progress)?;
-    make_durable(root, &tasks)?;
+    if !sabotage::is(Fault::SwapNotSynced) {
+        make_durable(root, &tasks)?;
+    }
     Ok(outcome)
 }
 
@@ -271,7 +274,7 @@ impl Swapper<'_> {
 
     fn is_as_seen(&self, path: &[u8], seen: Option<&Stat>) -> bool {
         match (self.root.stat(path), seen) {
-            (Ok(now), Some(seen)) => now.is_same(seen),
+            (Ok(now), Some(seen)) => now.is_same(seen) || sabotage::is(Fault::RecheckLost),
             _ => false,
         }
     }
@@ -279,7 +282,10 @@ impl Swapper<'_> {
     /// The same, after a rename: that alone may change the change time.
     fn is_what_was_seen(&self, path: &[u8], seen: Option<&Stat>) -> bool {
         match (self.root.stat(path), seen) {
-            (Ok(now), Some(seen)) => now.is_same(&Stat { ctime_ns: now.ctime_ns, ..*seen }),
+            (Ok(now), Some(seen)) => {
+                let seen = Stat { ctime_ns: now.ctime_ns, ..*seen };
+                now.is_same(&seen) || sabotage::is(Fault::RecheckLost)
+            }
             _ => false,
         }
     }

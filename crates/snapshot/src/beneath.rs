@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bivouac_core::sabotage::{self, Fault};
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Uid};
 
 /// A folder we may work in.
@@ -99,7 +100,11 @@ impl Root {
             let (folder, name) = self.folder_of(path)?;
             return Ok(stat_of(&rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?));
         }
-        Ok(stat_of(&rustix::fs::statat(&self.fd, path, AtFlags::SYMLINK_NOFOLLOW)?))
+        let flags = match sabotage::is(Fault::LinksFollowed) {
+            true => AtFlags::empty(),
+            false => AtFlags::SYMLINK_NOFOLLOW,
+        };
+        Ok(stat_of(&rustix::fs::statat(&self.fd, path, flags)?))
     }
 
     /// Who owns what is at `path`; the empty path is the root.

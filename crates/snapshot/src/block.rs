@@ -9,6 +9,7 @@
 //! ```
 
 use bivouac_core::id::ObjectId;
+use bivouac_core::sabotage::{self, Fault};
 
 use crate::bytes::Reader;
 
@@ -217,7 +218,8 @@ fn open(bytes: &[u8]) -> Result<(BlockHeader, Vec<BlockObject>, &[u8]), &'static
         return Err("the block is cut off");
     }
     let (body, checksum) = bytes.split_at(bytes.len() - CHECKSUM_LEN);
-    if blake3::hash(body).as_bytes()[..CHECKSUM_LEN] != *checksum {
+    let is_whole = blake3::hash(body).as_bytes()[..CHECKSUM_LEN] == *checksum;
+    if !is_whole && !sabotage::is(Fault::HashesNotChecked) {
         return Err("the checksum does not match");
     }
     let (objects, stored) =

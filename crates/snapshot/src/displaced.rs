@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use bivouac_core::id::{ObjectId, OperationId};
 use bivouac_core::operation::{LeftAlone, Outcome, WhyLeft};
 use bivouac_core::path::RelPath;
+use bivouac_core::sabotage::{self, Fault};
 use rayon::prelude::*;
 
 use crate::beneath::{Kind, Root, Stat, stat_open};
@@ -107,7 +108,8 @@ impl Leftover<'_> {
             return false;
         };
         let sides = [&step.before, &step.after];
-        !sides.into_iter().flatten().any(|entry| is_entry(root, &self.path, &stat, entry))
+        let is_known = |entry| is_entry(root, &self.path, &stat, entry);
+        !sides.into_iter().flatten().any(is_known) && !sabotage::is(Fault::RecheckLost)
     }
 }
 

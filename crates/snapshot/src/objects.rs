@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bivouac_core::id::{ObjectId, PackId};
 use bivouac_core::progress::Progress;
+use bivouac_core::sabotage::{self, Fault};
 use rayon::prelude::*;
 
 use crate::block::{Block, BlockHeader, BlockList, BlockObject, HEADER_LEN, ObjectKind};
@@ -153,7 +154,7 @@ impl Packs {
         let block = self.read_block(place)?;
         let mut objects = Vec::new();
         for (object, bytes) in block.objects() {
-            if ObjectId::of(bytes) != object.id {
+            if ObjectId::of(bytes) != object.id && !sabotage::is(Fault::HashesNotChecked) {
                 return Err(self.damaged(place, "an object does not match its hash"));
             }
             objects.push((object, place));
@@ -226,7 +227,10 @@ impl<'a> Objects<'a> {
 
     pub fn get(&self, id: &ObjectId) -> Result<Vec<u8>> {
         let place = self.locate(id)?;
-        let block = self.block(place)?;
+        let block = match self.block(place) {
+            Err(_) if sabotage::is(Fault::MissingIsEmpty) => return Ok(Vec::new()),
+            block => block?,
+        };
         self.packs.cut_out(&block, place, id).map(<[u8]>::to_vec)
     }
 
@@ -279,7 +283,7 @@ impl Packs {
     pub fn cut_out<'b>(&self, block: &'b Block, place: Place, id: &ObjectId) -> Result<&'b [u8]> {
         let bytes =
             block.get(id).ok_or_else(|| self.damaged(place, "the object is not in its block"))?;
-        match ObjectId::of(bytes) == *id {
+        match ObjectId::of(bytes) == *id || sabotage::is(Fault::HashesNotChecked) {
             true => Ok(bytes),
             false => Err(self.damaged(place, "an object does not match its hash")),
         }

@@ -14,6 +14,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use bivouac_core::id::{ObjectId, PackId};
+use bivouac_core::sabotage::{self, Fault};
 use rayon::prelude::*;
 
 use crate::block::{BlockBuilder, BlockObject, ObjectKind};
@@ -130,9 +131,13 @@ impl PackWriter {
         let path = pack_path(&self.folder, self.id);
         file.write_all(&trailer(self.id, self.n_blocks, self.length))
             .map_err(Error::write(&temporary))?;
-        file.sync_all().map_err(Error::write(&temporary))?;
+        if !sabotage::is(Fault::PackNotSynced) {
+            file.sync_all().map_err(Error::write(&temporary))?;
+        }
         std::fs::rename(&temporary, &path).map_err(Error::write(&path))?;
-        sync_folder(&self.folder)?;
+        if !sabotage::is(Fault::PackNameNotSynced) {
+            sync_folder(&self.folder)?;
+        }
         let size_bytes = self.length + TRAILER_LEN as u64;
         Ok(Some(NewPack { id: self.id, size_bytes, objects: std::mem::take(&mut self.placed) }))
     }

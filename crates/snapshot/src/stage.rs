@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use bivouac_core::id::OperationId;
 use bivouac_core::path::RelPath;
 use bivouac_core::progress::Progress;
+use bivouac_core::sabotage::{self, Fault};
 use rayon::prelude::*;
 
 use crate::beneath::{Named, Root, Stat, set_mode_open, we_are_root};
@@ -168,7 +169,7 @@ pub(crate) fn stage(
         }
         Ok::<(), Error>(())
     })?;
-    if !stager.syncs {
+    if !stager.syncs && !sabotage::is(Fault::StagedNotSynced) {
         root.sync_all().map_err(Error::write("."))?;
     }
     progress.end();
@@ -195,8 +196,10 @@ impl Stager<'_> {
         let mut staged = self.root.create_file(&task.part()).map_err(failed)?;
         fill(&mut |bytes| staged.write_all(bytes).map_err(failed))?;
         give_to_owner(self.root, task.step, &task.part()).map_err(failed)?;
-        set_mode_open(&staged, file.mode).map_err(failed)?;
-        if self.syncs {
+        if !sabotage::is(Fault::ModeLost) {
+            set_mode_open(&staged, file.mode).map_err(failed)?;
+        }
+        if self.syncs && !sabotage::is(Fault::StagedNotSynced) {
             staged.sync_all().map_err(failed)?;
         }
         self.root.move_to_free(&task.part(), &task.new_content()).map_err(failed)

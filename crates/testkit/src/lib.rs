@@ -47,7 +47,12 @@ pub struct Run {
 impl TestEnv {
     /// The binary is `env!("CARGO_BIN_EXE_biv")`, which only the crate that builds it knows.
     pub fn new(binary: &str) -> Self {
-        let root = tempfile::Builder::new().prefix("biv-test-").tempdir().unwrap();
+        Self::new_in(binary, &std::env::temp_dir())
+    }
+
+    /// The same, below a folder of choice.
+    pub fn new_in(binary: &str, folder: &Path) -> Self {
+        let root = tempfile::Builder::new().prefix("biv-test-").tempdir_in(folder).unwrap();
         for folder in ["home", "project"] {
             fs::create_dir(root.path().join(folder)).unwrap();
         }
@@ -204,24 +209,42 @@ impl TestEnv {
         self.finish(self.start_live(words))
     }
 
+    /// Runs a command as it was put together.
+    pub fn run_command(&self, command: &mut Command) -> Run {
+        self.finished(&command.output().unwrap())
+    }
+
     pub fn finish(&self, child: Child) -> Run {
         self.finished(&child.wait_with_output().unwrap())
     }
 
     /// The command as it would be run, one minute later than the last.
     pub fn biv_command<W: AsRef<OsStr>>(&self, folder: &Path, words: &[W]) -> Command {
+        let mut command = self.command(self.binary.to_str().unwrap(), folder);
+        self.set_scene(&mut command);
+        command.args(words);
+        command
+    }
+
+    /// The same, started by another program: a tracer, or a shell.
+    pub fn biv_under<W: AsRef<OsStr>>(&self, before: &[String], words: &[W]) -> Command {
+        let mut command = self.command(&before[0], &self.work());
+        self.set_scene(&mut command);
+        command.args(&before[1..]).arg(&self.binary).args(words);
+        command
+    }
+
+    /// A minute later than the last command, in the same circumstances.
+    fn set_scene(&self, command: &mut Command) {
         let minute = self.minutes.get();
         self.minutes.set(minute + 1);
-        let (hour, minute) = (14 + (30 + minute) / 60 % 10, (30 + minute) % 60);
-        let day = 21 + (self.minutes.get() + 29) / 600;
-        let mut command = self.command(self.binary.to_str().unwrap(), folder);
-        command.env("BIV_CLOCK", format!("2026-01-{day:02}T{hour:02}:{minute:02}:00Z"));
+        let (hour, day) = (14 + (30 + minute) / 60 % 10, 21 + (minute + 30) / 600);
+        command
+            .env("BIV_CLOCK", format!("2026-01-{day:02}T{hour:02}:{:02}:00Z", (30 + minute) % 60));
         command.env("BIV_STORE_AUTO_GC", "false").env("BIV_STORE_MIN_FREE", "0");
         for (variable, value) in &self.variables {
             command.env(variable, value);
         }
-        command.args(words);
-        command
     }
 
     /// The next command runs at this minute of the story.

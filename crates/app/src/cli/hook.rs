@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use bivouac_core::agent::AgentKind;
+use bivouac_core::sabotage::{self, Fault};
 use bivouac_engine::home::Wishes;
 use bivouac_engine::observe::{self, Hook, Reached};
 
@@ -43,7 +44,10 @@ pub fn run(args: &HookArgs, wishes: &Wishes) -> Exit {
     };
     let hook = Hook { agent, event: args.event.clone(), input };
     let answer = within_deadline(&hook, wishes);
-    if !answer.is_empty() {
+    if answer.is_none() && sabotage::is(Fault::HookFails) {
+        return Exit::Failed;
+    }
+    if let Some(answer) = answer.filter(|it| !it.is_empty()) {
         let _the_agent_is_gone = writeln!(io::stdout(), "{answer}");
     }
     Exit::Done
@@ -61,8 +65,8 @@ pub(super) fn read_input(most: u64) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// What cannot be put on record in time, or at all, is kept for the next command.
-fn within_deadline(hook: &Hook, wishes: &Wishes) -> String {
+/// `None` for what could not be put on record in time, or at all: it is kept for the next command.
+fn within_deadline(hook: &Hook, wishes: &Wishes) -> Option<String> {
     let is_end = matches!(hook.event.to_ascii_lowercase().as_str(), "sessionend" | "interrupt");
     let deadline = if is_end { DEADLINE_AT_END } else { DEADLINE };
     let on_record = Arc::new(AtomicBool::new(false));
@@ -85,5 +89,5 @@ fn within_deadline(hook: &Hook, wishes: &Wishes) -> String {
         (false, true) if is_late => put_aside(Reached::Record),
         _ => {}
     }
-    answer.unwrap_or_default()
+    answer
 }

@@ -1,0 +1,129 @@
+//! Every call that changes something fails once, in every way it can: the disk is full or broken, nothing may be
+//! opened, someone interrupts, only half is written, or it is said to be written and is not.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use super::crew;
+use super::judge::{Before, Outcome, judge};
+use super::kills::recorded;
+use super::operations::{Kind, OPERATIONS, Operation, Scene};
+use super::stage::Stage;
+use super::strace::{Call, Fate, Traced};
+use super::table::Row;
+use super::{Proof, Result};
+
+const PART: &str = "failures";
+
+/// What goes wrong.
+#[derive(Clone, Debug)]
+enum Trouble {
+    Call(Call, Fate),
+    /// No file may grow beyond so many blocks of 512 bytes: what crosses the border is written in part.
+    Short(u32),
+}
+
+pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for operation in OPERATIONS.iter().filter(|it| proof.wants_some_of(it.name)) {
+        let is_wanted = proof.is_full || matches!(operation.name, "create" | "rollback" | "hook");
+        if !is_wanted {
+            continue;
+        }
+        let calls = {
+            let (stage, _) = operation.stage(&proof.binary);
+            recorded(&stage, |before| operation.command(&stage, before))?
+        };
+        for (what, troubles) in troubles(proof, operation, &calls) {
+            rows.push(tried(proof, operation, what, &troubles));
+            if proof.has_enough(&rows) {
+                return Ok(rows);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// What can go wrong with an operation, by what it is called in the table. The two errors that disks have
+/// are tried at every call, the others at some.
+fn troubles(
+    proof: &Proof,
+    operation: &Operation,
+    calls: &[Call],
+) -> Vec<(&'static str, Vec<Trouble>)> {
+    let fails = |error: &'static str, step: usize| {
+        let may = calls.iter().filter(move |call| is_possible(&call.name, error));
+        may.step_by(step).map(|call| Trouble::Call(call.clone(), Fate::Fails(error))).collect()
+    };
+    let every = if operation.kind == Kind::Hook { proof.size(3, 1) } else { 1 };
+    let some = proof.size(9, 1);
+    let lies = calls.iter().filter(|call| call.into_pack.is_some());
+    let most_blocks = proof.size(0..400, 0..800);
+    vec![
+        ("ENOSPC", fails("ENOSPC", every)),
+        ("EIO", fails("EIO", every)),
+        ("EACCES", fails("EACCES", some)),
+        ("EMFILE", fails("EMFILE", some.min(3))),
+        ("EINTR", fails("EINTR", some)),
+        ("short writes", most_blocks.step_by(proof.size(40, 4)).map(Trouble::Short).collect()),
+        ("lying writes", lies.map(|call| Trouble::Call(call.clone(), Fate::Lies)).collect()),
+    ]
+}
+
+/// Can a call of this name fail like this?
+fn is_possible(name: &str, error: &str) -> bool {
+    let opens = name == "openat";
+    let writes = name.contains("write")
+        || matches!(name, "copy_file_range" | "sendfile" | "fallocate" | "ftruncate");
+    let syncs = matches!(name, "fsync" | "fdatasync" | "syncfs");
+    match error {
+        "EMFILE" => opens,
+        "ENOSPC" => !syncs && !matches!(name, "unlink" | "unlinkat" | "rmdir"),
+        "EACCES" => !syncs && !writes,
+        "EINTR" => opens || writes || syncs,
+        _ => true,
+    }
+}
+
+fn tried(proof: &Proof, operation: &Operation, what: &str, troubles: &[Trouble]) -> Row {
+    let name = |trouble: &Trouble| match trouble {
+        Trouble::Call(call, fate) => format!("{} {fate} {call}", operation.name),
+        Trouble::Short(blocks) => format!("{} short {blocks}", operation.name),
+    };
+    let points: Vec<&Trouble> = troubles.iter().filter(|it| proof.wants(&name(it))).collect();
+    let n_met = AtomicU64::new(0);
+    let trial = |(stage, scene): &mut (Stage, Scene), trouble: &&Trouble| {
+        stage.bring_back().map_err(|error| error.to_string())?;
+        let before = Before::look(stage);
+        let Some(outcome) = meet(operation, stage, trouble) else { return Ok(()) };
+        n_met.fetch_add(1, Ordering::Relaxed);
+        judge(operation, (stage, scene), &before, &outcome)
+    };
+    let found = crew::each(&points, || operation.stage(&proof.binary), trial);
+    let broken = found.into_iter().map(|(at, what)| proof.finding(PART, &name(points[at]), &what));
+    Row {
+        what: format!("`biv {}` with {what}", operation.words.join(" ")),
+        n_tried: n_met.into_inner(),
+        broken: broken.collect(),
+        figures: String::new(),
+    }
+}
+
+/// Runs an operation into its trouble. `None` if that did not come.
+fn meet(operation: &Operation, stage: &Stage, trouble: &Trouble) -> Option<Outcome> {
+    let (traced, words) = match trouble {
+        Trouble::Call(call, fate) => {
+            let traced = Traced::fated(&stage.trace(), call, *fate);
+            let words = traced.words.clone();
+            (Some(traced), words)
+        }
+        Trouble::Short(blocks) => {
+            let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+            (None, vec!["sh".to_owned(), "-c".to_owned(), script])
+        }
+    };
+    let started = Instant::now();
+    let run = stage.env.run_command(&mut operation.command(stage, &words));
+    let outcome = Outcome { run, time: started.elapsed(), lived: true };
+    traced.is_none_or(|it| it.was_met()).then_some(outcome)
+}

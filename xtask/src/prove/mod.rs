@@ -1,0 +1,172 @@
+//! What is promised, tried from outside on the released binary: killed, starved, cut off, damaged, crowded.
+//! Every figure in `docs/proof.md` and in the README's table comes from here, and says how to have it again.
+
+mod crew;
+mod disks;
+mod failures;
+mod judge;
+mod kills;
+mod operations;
+mod races;
+mod sabotage;
+mod stage;
+mod strace;
+mod table;
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use crate::Result;
+use crate::tools::{cargo, root, show};
+use table::Row;
+
+#[derive(clap::Args)]
+pub(crate) struct ProveArgs {
+    /// What runs with all tests: at most ten minutes on two cores (the default)
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// What runs before a release
+    #[arg(long)]
+    full: bool,
+    /// Only these parts
+    #[arg(long, value_delimiter = ',')]
+    part: Vec<String>,
+    /// Only what has this name; a failure says its own
+    #[arg(long)]
+    only: Option<String>,
+    /// What random choices follow from
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
+    /// Another binary than the released one
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    /// Stop at the first finding
+    #[arg(long)]
+    first: bool,
+    /// Put the rows into docs/proof.md and the README
+    #[arg(long)]
+    readme: bool,
+}
+
+/// What every part is told.
+pub(crate) struct Proof {
+    binary: PathBuf,
+    is_full: bool,
+    only: Option<String>,
+    seed: u64,
+}
+
+/// One promise.
+struct Part {
+    name: &'static str,
+    /// What is done, for the README.
+    about: &'static str,
+    /// Tries it, and answers what came of it.
+    run: fn(&Proof) -> Result<Vec<Row>>,
+}
+
+const PARTS: [Part; 5] = [
+    Part {
+        name: "kills",
+        about: "killed at every system call that changes something, and again while the next command heals",
+        run: kills::run,
+    },
+    Part {
+        name: "failures",
+        about: "every such call fails: disk full or broken, nothing to be opened, interrupted, written in part, lied about",
+        run: failures::run,
+    },
+    Part {
+        name: "disks",
+        about: "a loop device that is really full, or read-only",
+        run: disks::run,
+    },
+    Part {
+        name: "races",
+        about: "files edited while a rollback is held up at a rename",
+        run: races::run,
+    },
+    Part {
+        name: "sabotage",
+        about: "a deliberate fault in our own code, which a part above must find",
+        run: sabotage::run,
+    },
+];
+
+pub(crate) fn run(args: &ProveArgs) -> Result<()> {
+    if let Some(part) = args.part.iter().find(|it| !PARTS.iter().any(|part| part.name == **it)) {
+        let names = PARTS.map(|part| part.name).join(", ");
+        return Err(format!("there is no part `{part}`; there are {names}").into());
+    }
+    crew::FIRST.store(args.first, Ordering::Relaxed);
+    let proof = Proof {
+        binary: released(args)?,
+        is_full: args.full,
+        only: args.only.clone(),
+        seed: args.seed,
+    };
+    let is_wanted =
+        |it: &&Part| args.part.is_empty() || args.part.iter().any(|name| name == it.name);
+    let mut n_broken = 0;
+    for Part { name, about, run } in PARTS.iter().filter(is_wanted) {
+        println!("-- {name}: {about}");
+        let started = Instant::now();
+        let rows = run(&proof)?;
+        rows.iter().for_each(Row::print);
+        println!("   {} seconds", started.elapsed().as_secs());
+        n_broken += rows.iter().filter(|row| !row.broken.is_empty()).count();
+        if args.readme {
+            table::put(&root(), (name, about), &rows, &proof.again(name))?;
+        }
+    }
+    match n_broken {
+        0 => Ok(()),
+        _ => Err(format!("{n_broken} promises were broken").into()),
+    }
+}
+
+fn released(args: &ProveArgs) -> Result<PathBuf> {
+    if let Some(binary) = &args.binary {
+        return Ok(binary.canonicalize()?);
+    }
+    show(&mut cargo(&["build", "--release", "--quiet", "--package", "bivouac"]))?;
+    Ok(root().join("target/release/biv"))
+}
+
+impl Proof {
+    /// One of two sizes: for every run of the tests, and for a release.
+    fn size<T>(&self, quick: T, full: T) -> T {
+        if self.is_full { full } else { quick }
+    }
+
+    /// Is this to be tried? A name is several words, and the first of them name all that begin so.
+    fn wants(&self, name: &str) -> bool {
+        let is_in = |only: &str| {
+            name.strip_prefix(only).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        };
+        self.only.as_deref().is_none_or(is_in)
+    }
+
+    /// Is anything to be tried whose name begins so?
+    fn wants_some_of(&self, start: &str) -> bool {
+        let begins = |only: &str| only.split(' ').next() == Some(start);
+        self.only.as_deref().is_none_or(begins)
+    }
+
+    /// Is this all that is wanted? One finding can be enough.
+    fn has_enough(&self, rows: &[Row]) -> bool {
+        crew::FIRST.load(Ordering::Relaxed) && rows.iter().any(|row| !row.broken.is_empty())
+    }
+
+    /// What was found, and how to see it again.
+    fn finding(&self, part: &str, name: &str, what: &str) -> String {
+        format!("{what}\nagain: {} --only \"{name}\"", self.again(part))
+    }
+
+    /// The command that has the rows of a part again.
+    fn again(&self, part: &str) -> String {
+        let form = self.size("", " --full");
+        format!("cargo xtask prove{form} --part {part} --seed {}", self.seed)
+    }
+}

@@ -1,0 +1,341 @@
+//! The operations that are interrupted: how the stage is set, what is done, and what is known before it.
+
+use std::fs;
+use std::process::Command;
+
+use bivouac_testkit::Tree;
+use serde_json::{Value, json};
+
+use super::stage::Stage;
+
+/// What an agent calls its conversation.
+const ID: &str = "11111111-0000-4000-8000-000000000001";
+
+/// One thing that the product does.
+pub(super) struct Operation {
+    pub(super) name: &'static str,
+    /// Sets the stage, and says what must not be lost.
+    set_up: fn(&Stage) -> Scene,
+    /// The command line, or what a hook is called with.
+    pub(super) words: &'static [&'static str],
+    pub(super) kind: Kind,
+}
+
+/// What an operation does to the workspace, and how it begins again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Leaves the workspace alone; can be done again.
+    Keeps,
+    /// Is told by an agent, on standard input, and never fails.
+    Hook,
+    /// Turns the workspace into what the scene says; can be done again.
+    Restores,
+    /// The same, and doing it again would do something else.
+    RestoresOnce,
+    /// Nothing works before it has been done.
+    Mends,
+}
+
+/// What is known before an operation begins.
+#[derive(Default)]
+pub(super) struct Scene {
+    /// Every checkpoint that was acknowledged, and what it holds.
+    pub(super) saved: Vec<(String, Tree)>,
+    /// Other checkpoints of the stage, of which nothing more is known.
+    pub(super) others: Vec<String>,
+    /// What the workspace becomes.
+    pub(super) after: Option<Tree>,
+    /// Lines of the session's log.
+    pub(super) log: Vec<String>,
+    /// What is to be found in the events, once.
+    pub(super) once: &'static [&'static str],
+}
+
+pub(super) const OPERATIONS: [Operation; 15] = [
+    Operation { name: "init", set_up: nothing, words: &["init"], kind: Kind::Keeps },
+    Operation {
+        name: "first",
+        set_up: nothing,
+        words: &["checkpoint", "create"],
+        kind: Kind::Keeps,
+    },
+    Operation {
+        name: "create",
+        set_up: edited,
+        words: &["checkpoint", "create"],
+        kind: Kind::Keeps,
+    },
+    Operation {
+        name: "hook",
+        set_up: a_turn,
+        words: &["hook", "claude-code", "Stop"],
+        kind: Kind::Hook,
+    },
+    Operation {
+        name: "rollback",
+        set_up: to_the_first,
+        words: &["checkpoint", "rollback", "one", "--yes"],
+        kind: Kind::Restores,
+    },
+    Operation {
+        name: "undo",
+        set_up: rolled_back,
+        words: &["undo", "--yes"],
+        kind: Kind::RestoresOnce,
+    },
+    Operation { name: "gc", set_up: deleted, words: &["gc"], kind: Kind::Keeps },
+    Operation { name: "migrate", set_up: of_old, words: &["status"], kind: Kind::Keeps },
+    Operation {
+        name: "resume",
+        set_up: a_conversation,
+        words: &["resume", "--print", "--force"],
+        kind: Kind::Keeps,
+    },
+    Operation {
+        name: "reconcile",
+        set_up: without_journal,
+        words: &["reconcile"],
+        kind: Kind::Mends,
+    },
+    Operation { name: "spool", set_up: spooled, words: &["status"], kind: Kind::Keeps },
+    Operation {
+        name: "note",
+        set_up: edited,
+        words: &["note", "add", "as it is"],
+        kind: Kind::Keeps,
+    },
+    Operation {
+        name: "delete",
+        set_up: edited,
+        words: &["checkpoint", "delete", "spare"],
+        kind: Kind::Keeps,
+    },
+    Operation {
+        name: "fork",
+        set_up: edited,
+        words: &["fork", "one", "--into", "../fork"],
+        kind: Kind::Keeps,
+    },
+    Operation {
+        name: "bundle",
+        set_up: edited,
+        words: &["export", "bundle", "../b.tar.gz"],
+        kind: Kind::Keeps,
+    },
+];
+
+impl Operation {
+    /// The command that comes next, and puts right what was left.
+    pub(super) fn next(&self) -> &'static [&'static str] {
+        if self.kind == Kind::Mends { self.words } else { &["status"] }
+    }
+
+    /// Is there something to be put right when it is interrupted?
+    pub(super) fn heals(&self) -> bool {
+        !matches!(self.kind, Kind::Keeps | Kind::Hook) || self.name == "spool"
+    }
+
+    /// A stage on which it can begin, and what is known there.
+    pub(super) fn stage(&self, binary: &std::path::Path) -> (Stage, Scene) {
+        let mut stage = Stage::new(binary);
+        let scene = self.scene(&stage);
+        stage.keep().expect("a stage can be copied");
+        (stage, scene)
+    }
+
+    /// Sets a stage.
+    pub(super) fn scene(&self, stage: &Stage) -> Scene {
+        (self.set_up)(stage)
+    }
+
+    /// It, as it would be run, below another program if there is one.
+    pub(super) fn command(&self, stage: &Stage, before: &[String]) -> Command {
+        let mut command = match before {
+            [] => stage.env.biv_command(&stage.env.work(), self.words),
+            _ => stage.env.biv_under(before, self.words),
+        };
+        if self.kind == Kind::Hook {
+            let input = fs::File::open(stage.env.root().join("input"));
+            command.stdin(input.expect("the stage has it")).env("BIV_HOOK_WAITS", "1");
+        }
+        command
+    }
+
+    /// The same as agents have it installed: whatever happens to us, they see nothing of it.
+    pub(super) fn installed(&self, stage: &Stage, before: &[String]) -> Command {
+        if self.kind != Kind::Hook {
+            return self.command(stage, before);
+        }
+        let shell = ["sh", "-c", "\"$0\" \"$@\" 2>/dev/null || true"].map(str::to_owned);
+        self.command(stage, &[&shell, before].concat())
+    }
+}
+
+/// Some files of every kind, and nothing of ours.
+fn nothing(stage: &Stage) -> Scene {
+    let env = &stage.env;
+    for n in 0..12 {
+        env.write(format!("src/m{}/f{n}.rs", n % 3), format!("fn f{n}() {{}}\n").repeat(n + 1));
+    }
+    env.write(".gitignore", "target/\n")
+        .write("target/out", "left out")
+        .write(".env", "TOKEN=abcdefghijkl\n");
+    env.write("run.sh", "#!/bin/sh\n").mode("run.sh", 0o755).link("link", "src/m0").folder("empty");
+    env.git(&["add", "src", ".gitignore"]);
+    env.git(&["commit", "-qm", "one"]);
+    Scene::default()
+}
+
+/// Two checkpoints, one more that can go, and edits since.
+fn edited(stage: &Stage) -> Scene {
+    nothing(stage);
+    let env = &stage.env;
+    env.biv(&["session", "new", "--task", "Refactor", "--name", "work"]).ok();
+    env.biv(&["task", "add", "Move it"]).ok();
+    let mut saved = vec![save(stage, "one")];
+    env.write("src/m0/f0.rs", "changed").remove("src/m1/f1.rs").write("new/file", "new");
+    saved.push(save(stage, "two"));
+    env.write("big", noise(1_300_000))
+        .write("src/m2/f2.rs", "again")
+        .remove("run.sh")
+        .folder("run.sh");
+    env.biv(&["checkpoint", "create", "--name", "spare"]).ok();
+    env.remove("big")
+        .write("run.sh/inside", "x")
+        .write("src/m0/f3.rs", "edited")
+        .mode("src/m0/f3.rs", 0o600);
+    Scene { saved, log: log(stage), others: others(stage), ..Scene::default() }
+}
+
+fn to_the_first(stage: &Stage) -> Scene {
+    let scene = edited(stage);
+    Scene { after: Some(scene.saved[0].1.clone()), ..scene }
+}
+
+fn rolled_back(stage: &Stage) -> Scene {
+    let scene = edited(stage);
+    let after = stage.env.tree();
+    stage.env.biv(&["checkpoint", "rollback", "one", "--yes"]).ok();
+    Scene { after: Some(after), log: log(stage), others: others(stage), ..scene }
+}
+
+/// Much that nobody needs any more, in packs beside what is needed.
+fn deleted(stage: &Stage) -> Scene {
+    let scene = edited(stage);
+    for n in 0..4 {
+        stage.env.write("noise", noise(40_000 + n));
+        stage.env.biv(&["checkpoint", "create", "--name", &format!("n{n}")]).ok();
+    }
+    stage.env.biv(&["checkpoint", "delete", "n0", "n1", "n3", "spare"]).ok();
+    Scene { log: log(stage), others: others(stage), ..scene }
+}
+
+/// As the first version left its stores.
+fn of_old(stage: &Stage) -> Scene {
+    let scene = edited(stage);
+    stage
+        .env
+        .sql("DROP INDEX events_said; DROP INDEX events_of_progress; DROP INDEX events_of_saving; PRAGMA user_version = 1")
+        .expect("the journal can be changed");
+    scene
+}
+
+fn without_journal(stage: &Stage) -> Scene {
+    let scene = edited(stage);
+    for name in ["sessions.db", "sessions.db-wal", "sessions.db-shm"] {
+        let _not_there = fs::remove_file(stage.env.store().join(name));
+    }
+    Scene { log: Vec::new(), ..scene }
+}
+
+/// A turn that is about to end.
+fn a_turn(stage: &Stage) -> Scene {
+    let scene = edited(stage);
+    tell(stage, "UserPromptSubmit", &json!({ "prompt": "Build it" }));
+    say(stage, "Built.");
+    fs::write(
+        stage.env.root().join("input"),
+        input(stage, &json!({ "last_assistant_message": "Built." })).to_string(),
+    )
+    .expect("the stage takes a file");
+    Scene { log: log(stage), others: others(stage), ..scene }
+}
+
+/// A turn that has ended, and more that was said since.
+fn a_conversation(stage: &Stage) -> Scene {
+    let scene = a_turn(stage);
+    tell(stage, "Stop", &json!({ "last_assistant_message": "Built." }));
+    say(stage, "And more.");
+    Scene { log: log(stage), others: others(stage), ..scene }
+}
+
+/// What agents said while nobody could write it down.
+fn spooled(stage: &Stage) -> Scene {
+    let scene = a_turn(stage);
+    let journal = stage.env.store().join("sessions.db");
+    let good = fs::read(&journal).expect("there is a journal");
+    fs::write(&journal, "not a journal, and long enough to be looked at as if it were one")
+        .expect("it can be written");
+    tell(stage, "UserPromptSubmit", &json!({ "prompt": "said while deaf" }));
+    tell(stage, "UserPromptSubmit", &json!({ "prompt": "said a second time" }));
+    fs::write(&journal, good).expect("it can be written");
+    Scene { once: &["said while deaf", "said a second time"], ..scene }
+}
+
+fn save(stage: &Stage, name: &str) -> (String, Tree) {
+    let saved = stage.env.json(&format!("checkpoint create --name {name}"));
+    (saved["id"].as_str().unwrap_or_default().to_owned(), covered(stage.env.tree()))
+}
+
+fn others(stage: &Stage) -> Vec<String> {
+    let list = stage.env.json("checkpoint list --all");
+    let ids = list.as_array().into_iter().flatten().filter_map(|it| it["id"].as_str());
+    ids.map(str::to_owned).collect()
+}
+
+/// A tree without what is ignored, which no checkpoint holds.
+pub(super) fn covered(mut tree: Tree) -> Tree {
+    tree.retain(|path, _| path != b"target" && !path.starts_with(b"target/"));
+    tree
+}
+
+/// The session's log, a line for each thing that happened.
+pub(super) fn log(stage: &Stage) -> Vec<String> {
+    stage.env.biv(&["session", "log", "work"]).stdout.lines().map(str::to_owned).collect()
+}
+
+fn input(stage: &Stage, more: &Value) -> Value {
+    let transcript = stage.env.home().join(format!(".claude/projects/-w/{ID}.jsonl"));
+    let mut input =
+        json!({ "session_id": ID, "transcript_path": transcript, "cwd": stage.env.work() });
+    if let (Some(input), Some(more)) = (input.as_object_mut(), more.as_object()) {
+        input.extend(more.clone());
+    }
+    input
+}
+
+fn tell(stage: &Stage, event: &str, more: &Value) {
+    stage.env.hook("claude-code", event, input(stage, more).to_string()).ok();
+}
+
+/// What an agent writes into its own file.
+fn say(stage: &Stage, words: &str) {
+    let path = stage.env.home().join(format!(".claude/projects/-w/{ID}.jsonl"));
+    fs::create_dir_all(path.parent().expect("it has one")).expect("a home takes folders");
+    let mut text = fs::read_to_string(&path).unwrap_or_default();
+    let number = text.lines().count();
+    for record in [
+        json!({ "type": "user", "uuid": format!("u{number}"), "message": { "content": "Build it" } }),
+        json!({ "type": "assistant", "uuid": format!("a{number}"), "parentUuid": format!("u{number}"),
+            "message": { "id": format!("m{number}"), "content": [{ "type": "text", "text": words }] } }),
+    ] {
+        text.push_str(&record.to_string());
+        text.push('\n');
+    }
+    fs::write(&path, text).expect("a home takes files");
+}
+
+/// Bytes that no compression makes small.
+fn noise(length: u32) -> Vec<u8> {
+    (0..length / 4).flat_map(|n| (n ^ length).wrapping_mul(2_654_435_761).to_le_bytes()).collect()
+}

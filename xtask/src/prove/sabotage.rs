@@ -1,0 +1,98 @@
+//! Would the proof notice? Every deliberate fault is committed in turn, by a build that can, and the part that is
+//! there for it must find something. A fault that nobody finds is what counts as broken here.
+
+use std::fs;
+use std::path::Path;
+
+use bivouac_core::sabotage::Fault;
+
+use super::table::Row;
+use super::{Proof, Result};
+use crate::tools::{cargo, command, root, show};
+
+const PART: &str = "sabotage";
+
+/// Which part is there for a fault, and which of its trials.
+fn catcher(fault: Fault) -> (&'static str, &'static str) {
+    match fault {
+        Fault::PackNotSynced | Fault::PackNameNotSynced | Fault::JournalNotSynced => {
+            ("power", "create")
+        }
+        Fault::StagedNotSynced | Fault::SwapNotSynced => ("power", "rollback"),
+        Fault::PackNotReadBack => ("failures", "create lies"),
+        Fault::HashesNotChecked | Fault::MissingIsEmpty => ("damage", "packs"),
+        Fault::ChainNotChecked => ("damage", "journal"),
+        Fault::LinksFollowed | Fault::ModeLost => ("model", "stories"),
+        Fault::RecheckLost => ("races", "renameat2"),
+        Fault::HealSkipped => ("kills", "rollback renameat2"),
+        Fault::HalfLeft => ("failures", "rollback ENOSPC renameat2"),
+        Fault::PacksRemovedFirst => ("kills", "gc unlink"),
+        Fault::SpoolRemovedFirst => ("kills", "spool fsync"),
+        Fault::SpoolTakenTwice => ("kills", "spool unlink"),
+        Fault::HookFails => ("failures", "hook EIO"),
+        Fault::LockIgnored => ("crowd", "all"),
+        Fault::GitRefreshed => ("kills", "create fsync"),
+    }
+}
+
+pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
+    // A released binary must not even know the variable.
+    let released = fs::read(&proof.binary)?;
+    let mut rows = vec![Row {
+        what: "the released binary knows no sabotage".to_owned(),
+        n_tried: 1,
+        broken: match contains(&released, b"BIV_SABOTAGE") {
+            true => vec!["`BIV_SABOTAGE` is in it".to_owned()],
+            false => Vec::new(),
+        },
+        figures: String::new(),
+    }];
+    show(&mut cargo(&["build", "--quiet", "--package", "bivouac"]))?;
+    let binary = root().join("target/debug/biv");
+    for fault in Fault::ALL.into_iter().filter(|it| proof.wants(&it.to_string())) {
+        rows.push(caught(proof, fault, &binary)?);
+    }
+    Ok(rows)
+}
+
+fn contains(bytes: &[u8], word: &[u8]) -> bool {
+    bytes.windows(word.len()).any(|window| window == word)
+}
+
+/// Runs the part with the fault, until it finds something.
+fn caught(proof: &Proof, fault: Fault, binary: &Path) -> Result<Row> {
+    let (part, only) = catcher(fault);
+    let mut prove = command(std::env::current_exe()?);
+    prove.args([
+        "prove",
+        "--part",
+        part,
+        "--only",
+        only,
+        "--first",
+        "--seed",
+        &proof.seed.to_string(),
+    ]);
+    prove.arg("--binary").arg(binary).env("BIV_SABOTAGE", fault.to_string());
+    let output = prove.output()?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let found =
+        said.lines().zip(said.lines().skip(1)).find(|(_, next)| next.trim().starts_with("again: "));
+    let first =
+        said.lines().position(|line| line.contains(" broken  ") && !line.contains(" 0 broken  "));
+    let finding =
+        first.and_then(|at| said.lines().nth(at + 1)).map(str::trim).filter(|_| found.is_some());
+    Ok(Row {
+        what: fault.to_string(),
+        n_tried: 1,
+        broken: match finding {
+            Some(_) => Vec::new(),
+            None => vec![proof.finding(
+                PART,
+                &fault.to_string(),
+                &format!("`{part}` did not notice\n{said}"),
+            )],
+        },
+        figures: finding.map(|it| format!("found by {part} ({only}): {it}")).unwrap_or_default(),
+    })
+}

@@ -1,0 +1,168 @@
+//! Which system calls a command makes, and what becomes of it when one of them is its last, or fails.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Calls that change something on disk, make it durable, or tell someone.
+const CALLS: [&str; 29] = [
+    "openat",
+    "write",
+    "pwrite64",
+    "writev",
+    "pwritev",
+    "pwritev2",
+    "fsync",
+    "fdatasync",
+    "syncfs",
+    "rename",
+    "renameat",
+    "renameat2",
+    "unlink",
+    "unlinkat",
+    "mkdir",
+    "mkdirat",
+    "rmdir",
+    "link",
+    "linkat",
+    "symlink",
+    "symlinkat",
+    "ftruncate",
+    "fallocate",
+    "chmod",
+    "fchmod",
+    "fchmodat",
+    "utimensat",
+    "copy_file_range",
+    "sendfile",
+];
+
+/// One call, as strace counts: the n-th of its name in its thread, whichever thread comes there first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Call {
+    pub(super) name: String,
+    pub(super) nth: u32,
+    /// How much it wrote, where that went into a pack.
+    pub(super) into_pack: Option<u32>,
+}
+
+/// What happens at a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Killed,
+    Fails(&'static str),
+    /// It says that it wrote, and did not.
+    Lies,
+    /// It takes so long that others can do something meanwhile.
+    Waits,
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name, self.nth)
+    }
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Killed => write!(f, "killed"),
+            Self::Fails(error) => write!(f, "{error}"),
+            Self::Lies => write!(f, "lies"),
+            Self::Waits => write!(f, "waits"),
+        }
+    }
+}
+
+/// One run under strace; the words that go before the command, and what is in its log afterwards.
+pub(super) struct Traced {
+    log: PathBuf,
+    pub(super) words: Vec<String>,
+}
+
+impl Traced {
+    /// Writes down every call that changes something.
+    pub(super) fn recording(log: &Path) -> Self {
+        Self::new(log, &CALLS.join(","), None)
+    }
+
+    /// Lets one call meet its fate.
+    pub(super) fn fated(log: &Path, call: &Call, fate: Fate) -> Self {
+        let fate = match fate {
+            Fate::Killed => "signal=KILL".to_owned(),
+            Fate::Fails(error) => format!("error={error}"),
+            Fate::Waits => "delay_enter=400ms".to_owned(),
+            Fate::Lies => format!("retval={}", call.into_pack.unwrap_or_default()),
+        };
+        Self::new(log, &call.name, Some(format!("inject={}:{fate}:when={}", call.name, call.nth)))
+    }
+
+    fn new(log: &Path, calls: &str, inject: Option<String>) -> Self {
+        let mut words = ["strace", "-f", "-q", "-y", "-s", "0", "-o"].map(str::to_owned).to_vec();
+        words.push(log.to_string_lossy().into_owned());
+        words.extend([
+            "-e".to_owned(),
+            format!("trace={calls}"),
+            "-e".to_owned(),
+            "signal=none".to_owned(),
+        ]);
+        words.extend(inject.into_iter().flat_map(|it| ["-e".to_owned(), it]));
+        Self { log: log.to_owned(), words }
+    }
+
+    /// Did the call come, and was it met? Threads take turns as they like, so not every run has it.
+    pub(super) fn was_met(&self) -> bool {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        log.lines().any(|line| line.ends_with("= ?") || line.ends_with("(INJECTED)"))
+    }
+
+    /// All calls of the run, each name and number once.
+    pub(super) fn calls(&self) -> Vec<Call> {
+        let log = fs::read(&self.log).unwrap_or_default();
+        calls(&String::from_utf8_lossy(&log))
+    }
+}
+
+fn calls(log: &str) -> Vec<Call> {
+    let mut counts: HashMap<(&str, &str), u32> = HashMap::new();
+    let mut seen = BTreeSet::new();
+    let mut calls = Vec::new();
+    for line in log.lines() {
+        let Some((thread, rest)) = line.split_once(' ') else { continue };
+        let Some((name, arguments)) = rest.trim_start().split_once('(') else { continue };
+        if !CALLS.contains(&name) {
+            continue;
+        }
+        let count = counts.entry((thread, name)).or_default();
+        *count += 1;
+        // What is opened to be read changes nothing.
+        let changes = name != "openat"
+            || ["O_CREAT", "O_TRUNC", "O_WRONLY"].iter().any(|flag| arguments.contains(flag));
+        let written = arguments.rsplit("= ").next().and_then(|it| it.trim().parse().ok());
+        let into_pack = written.filter(|_| name == "write" && arguments.contains(".pack"));
+        let call = Call { name: name.to_owned(), nth: *count, into_pack };
+        if changes && seen.insert(call.clone()) {
+            calls.push(call);
+        }
+    }
+    calls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_counted_in_their_threads() {
+        let log = "7 openat(AT_FDCWD, \"a\", O_RDONLY) = 3\n\
+                   7 openat(AT_FDCWD, \"b\", O_WRONLY|O_CREAT, 0600) = 4\n\
+                   8 write(4, \"\"..., 12 <unfinished ...>\n\
+                   7 write(4, \"\"..., 2) = 2\n\
+                   8 <... write resumed>) = 12\n\
+                   8 write(4, \"\"..., 2) = 2\n\
+                   7 +++ exited with 0 +++\n";
+        let calls: Vec<String> = calls(log).iter().map(Call::to_string).collect();
+        assert_eq!(calls, ["openat 2", "write 1", "write 2"]);
+    }
+}
