@@ -162,17 +162,20 @@ impl Packs {
         Ok(objects)
     }
 
-    /// Reads a pack just written back from disk: nothing is called saved before this.
+    /// Reads a pack just written back from disk: nothing is called saved before this. What is not as it was
+    /// written loses its name again, so that nobody takes it for damage to something that was saved.
     pub fn read_back(&self, pack: &NewPack) -> Result<()> {
-        let found = self.check(pack.id)?;
-        match found == pack.objects {
-            true => Ok(()),
-            false => Err(Error::Damaged {
-                path: self.path(pack.id),
-                offset: 0,
-                what: "it is not what was written",
-            }),
-        }
+        let path = self.path(pack.id);
+        let wrong = match self.check(pack.id) {
+            Ok(found) if found == pack.objects => return Ok(()),
+            Ok(_) => {
+                Error::Damaged { path: path.clone(), offset: 0, what: "it is not what was written" }
+            }
+            Err(error) => error,
+        };
+        self.forget_open();
+        let _then_verify_tells = std::fs::rename(&path, path.with_extension("pack.tmp"));
+        Err(wrong)
     }
 
     /// The packs in the folder, by name alone.
@@ -413,5 +416,29 @@ impl Packs {
             offset += header.block_len();
         }
         places
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pack_that_a_disk_did_not_keep_is_no_pack() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = PackId::from_bytes([1; 16]);
+        let mut writer = PackWriter::new(folder.path(), id, Compression::quick(3));
+        writer.put(ObjectKind::Blob, ObjectId::of(b"kept"), b"kept").unwrap();
+        let pack = writer.finish().unwrap().unwrap();
+        let packs = Packs::new(folder.path());
+        packs.read_back(&pack).unwrap();
+        assert_eq!(packs.list().unwrap(), [id]);
+        packs.forget_open();
+        let path = packs.path(id);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[40] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        assert!(packs.read_back(&pack).is_err());
+        assert_eq!(packs.list().unwrap(), []);
     }
 }
