@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::Result;
+use crate::prove;
 use crate::tools::{cargo, command, is_installed, root, show};
 
 const DENY: &str = "0.20.2";
@@ -17,7 +18,10 @@ pub(crate) fn run() -> Result<()> {
     })?;
     step("doc tests", || show(&mut cargo(&["test", "--workspace", "--doc", "--quiet"])))?;
     step("licences and sources", deny)?;
+    // What is found there is no reason to leave the tests out.
+    let proven = step("proof", prove::quick);
     step("tests", tests)?;
+    proven?;
     println!("All checks passed in {} seconds", started.elapsed().as_secs());
     Ok(())
 }

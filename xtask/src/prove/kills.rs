@@ -33,7 +33,7 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
 
 fn killed(proof: &Proof, operation: &Operation, calls: &[Call]) -> Row {
     let name = |call: &Call| format!("{} {call}", operation.name);
-    let points: Vec<&Call> = calls.iter().filter(|call| proof.wants(&name(call))).collect();
+    let (points, one_in) = proof.some(calls, proof.size(75, usize::MAX), name);
     let n_met = AtomicU64::new(0);
     let trial = |(stage, scene): &mut (Stage, Scene), call: &&Call| {
         stage.bring_back().map_err(|error| error.to_string())?;
@@ -45,22 +45,17 @@ fn killed(proof: &Proof, operation: &Operation, calls: &[Call]) -> Row {
     let found = crew::each(&points, || operation.stage(&proof.binary), trial);
     let broken = found.into_iter().map(|(at, what)| proof.finding(PART, &name(points[at]), &what));
     Row {
-        what: format!("`biv {}` killed at every call", operation.words.join(" ")),
+        what: format!("{}: `biv {}` killed", operation.name, operation.words.join(" ")),
         n_tried: n_met.into_inner(),
         broken: broken.collect(),
-        figures: String::new(),
+        figures: format!("{one_in} of {} calls", calls.len()),
     }
 }
 
 /// Killed, and the command that comes next is killed at every call of its own.
 fn killed_twice(proof: &Proof, operation: &Operation, calls: &[Call]) -> Row {
     let name = |call: &Call| format!("{} {call}, then", operation.name);
-    let step = proof.size((calls.len() / 4).max(1), 3);
-    let wanted = calls.iter().filter(|call| proof.wants(&name(call)));
-    let points: Vec<&Call> = match calls.iter().filter(|call| proof.wants(&name(call))).count() {
-        1 => wanted.collect(),
-        _ => wanted.skip(step / 2).step_by(step).collect(),
-    };
+    let (points, one_in) = proof.some(calls, proof.size(2, 60), name);
     let n_met = AtomicU64::new(0);
     let trial = |(): &mut (), first: &&Call| {
         let (mut stage, scene) = operation.stage(&proof.binary);
@@ -85,13 +80,10 @@ fn killed_twice(proof: &Proof, operation: &Operation, calls: &[Call]) -> Row {
     let found = crew::each(&points, || (), trial);
     let broken = found.into_iter().map(|(at, what)| proof.finding(PART, &name(points[at]), &what));
     Row {
-        what: format!(
-            "killed again while the next command heals `biv {}`",
-            operation.words.join(" ")
-        ),
+        what: format!("{}: killed, and what comes next killed at every call", operation.name),
         n_tried: n_met.into_inner(),
         broken: broken.collect(),
-        figures: String::new(),
+        figures: format!("{one_in} of {} calls, and all of those that heal", calls.len()),
     }
 }
 

@@ -21,7 +21,9 @@ use crate::Result;
 use crate::tools::{cargo, root, show};
 use table::Row;
 
-#[derive(clap::Args)]
+const SEED: u64 = 7;
+
+#[derive(clap::Args, Default)]
 pub(crate) struct ProveArgs {
     /// What runs with all tests: at most ten minutes on two cores (the default)
     #[arg(long, conflicts_with = "full")]
@@ -36,7 +38,7 @@ pub(crate) struct ProveArgs {
     #[arg(long)]
     only: Option<String>,
     /// What random choices follow from
-    #[arg(long, default_value_t = 7)]
+    #[arg(long, default_value_t = SEED)]
     seed: u64,
     /// Another binary than the released one
     #[arg(long)]
@@ -94,6 +96,11 @@ const PARTS: [Part; 5] = [
     },
 ];
 
+/// What all tests have of it.
+pub(crate) fn quick() -> Result<()> {
+    run(&ProveArgs { quick: true, seed: SEED, ..ProveArgs::default() })
+}
+
 pub(crate) fn run(args: &ProveArgs) -> Result<()> {
     if let Some(part) = args.part.iter().find(|it| !PARTS.iter().any(|part| part.name == **it)) {
         let names = PARTS.map(|part| part.name).join(", ");
@@ -146,6 +153,19 @@ impl Proof {
             name.strip_prefix(only).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
         };
         self.only.as_deref().is_none_or(is_in)
+    }
+
+    /// At most so many of all points that are wanted, spread evenly, and how many that is, in words.
+    fn some<'p, P>(
+        &self,
+        all: &'p [P],
+        most: usize,
+        name: impl Fn(&P) -> String,
+    ) -> (Vec<&'p P>, String) {
+        let wanted: Vec<&P> = all.iter().filter(|point| self.wants(&name(point))).collect();
+        let step = wanted.len().div_ceil(most).max(1);
+        let chosen = wanted.into_iter().skip(self.seed as usize % step).step_by(step).collect();
+        (chosen, if step == 1 { "all".to_owned() } else { format!("one in {step}") })
     }
 
     /// Is anything to be tried whose name begins so?

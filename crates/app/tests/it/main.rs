@@ -21,7 +21,6 @@ mod confirm;
 mod contents;
 mod context;
 mod coverage;
-mod crash;
 mod damage;
 mod decision;
 mod delegation;
