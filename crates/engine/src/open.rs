@@ -197,10 +197,12 @@ fn open_journal(home: &Home, need: Need) -> Result<Journal> {
     Ok(Journal::open(&path)?)
 }
 
-/// Is there no journal, or nothing in it? One we may not look at is an error.
+/// Is there no journal, or too little of it to be one? One we may not look at is an error.
 pub(crate) fn is_missing(path: &Path) -> Result<bool> {
+    // SQLite takes what is shorter than its smallest page for new, and makes it so.
+    const SMALLEST: u64 = 512;
     match std::fs::metadata(path) {
-        Ok(meta) => Ok(meta.len() == 0),
+        Ok(meta) => Ok(meta.len() < SMALLEST),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
         Err(error) => Err(Error::io(path)(error)),
     }

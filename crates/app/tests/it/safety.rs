@@ -168,6 +168,18 @@ fn an_empty_file_in_place_of_the_journal_is_not_a_new_store() {
     assert_eq!(env.json("checkpoint list").as_array().unwrap().len(), 1);
 }
 
+/// SQLite takes so short a file for a new one.
+#[test]
+fn a_single_byte_in_place_of_the_journal_is_not_a_new_store() {
+    let env = env();
+    env.write("a", "1");
+    env.biv(&["checkpoint", "create"]).ok();
+    fs::write(env.store().join("sessions.db"), "S").unwrap();
+    assert_eq!(env.biv(&["checkpoint", "list"]).code, 1);
+    env.biv(&["reconcile"]).ok();
+    assert_eq!(env.json("checkpoint list").as_array().unwrap().len(), 1);
+}
+
 #[test]
 fn an_event_that_was_changed_is_not_believed() {
     let env = env();
