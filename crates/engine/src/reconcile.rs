@@ -11,6 +11,7 @@ use bivouac_core::work::Item;
 use bivouac_journal::Journal;
 use bivouac_journal::append::{NewEvent, PackRow};
 use bivouac_journal::reconcile::Rebuilt;
+use bivouac_journal::shape::LogTail;
 use bivouac_snapshot::block::ObjectKind;
 use bivouac_snapshot::objects::{PackScan, Place};
 use bivouac_snapshot::verify::Verifier;
@@ -259,7 +260,9 @@ fn replace_damaged_journal(home: &Home, report: &mut ReconcileReport) -> Result<
             .map_err(Error::io(&building))?;
         std::fs::rename(&building, &rebuilt).map_err(Error::io(&building))?;
     }
-    if path.exists() {
+    // A log whose journal is gone would be taken for that of the new one.
+    let is_left = |suffix: &&str| companion(&path, suffix).exists();
+    if DATABASE_FILES.iter().any(is_left) {
         let stamp = Clock::from_env()?.now().as_millis();
         let aside = home.damaged()?.join(format!("sessions.db-{stamp}"));
         move_database(&path, &aside)?;
@@ -272,10 +275,11 @@ fn replace_damaged_journal(home: &Home, report: &mut ReconcileReport) -> Result<
 fn is_damaged(path: &Path) -> Result<bool> {
     let checked = Journal::open(path).and_then(|journal| {
         journal.check_usable()?;
-        journal.broken_events()
+        let is_strange = journal.log_tail()? == LogTail::Damaged || journal.misshapen()?.is_damage;
+        Ok(is_strange || !journal.broken_events()?.is_empty())
     });
     match checked {
-        Ok(broken) => Ok(!broken.is_empty()),
+        Ok(is_damaged) => Ok(is_damaged),
         Err(error) if error.is_damage() => Ok(true),
         Err(error) => Err(error.into()),
     }
@@ -284,18 +288,23 @@ fn is_damaged(path: &Path) -> Result<bool> {
 /// What the names of a database's files end in.
 const DATABASE_FILES: [&str; 3] = ["-shm", "-wal", ""];
 
+fn companion(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
 fn move_database(from: &Path, to: &Path) -> Result<()> {
     for suffix in DATABASE_FILES {
-        let from = PathBuf::from(format!("{}{suffix}", from.display()));
-        let to = PathBuf::from(format!("{}{suffix}", to.display()));
-        or_missing(std::fs::rename(&from, to), &from)?;
+        let from = companion(from, suffix);
+        or_missing(std::fs::rename(&from, companion(to, suffix)), &from)?;
     }
     Ok(())
 }
 
 fn remove_database(path: &Path) -> Result<()> {
     for suffix in DATABASE_FILES {
-        let path = PathBuf::from(format!("{}{suffix}", path.display()));
+        let path = companion(path, suffix);
         or_missing(std::fs::remove_file(&path), &path)?;
     }
     Ok(())

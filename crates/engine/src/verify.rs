@@ -7,6 +7,7 @@ use bivouac_core::event::CheckpointTaken;
 use bivouac_core::id::{ObjectId, PackId};
 use bivouac_journal::query::CheckpointFilter;
 use bivouac_journal::read::BrokenEvent;
+use bivouac_journal::shape::LogTail;
 use bivouac_snapshot::checkout::entries_of;
 use bivouac_snapshot::objects::{Catalog, Objects, PackScan, Place};
 use bivouac_snapshot::verify::{Loss, Verifier, unreadable};
@@ -24,6 +25,8 @@ pub struct VerifyReport {
     pub drifted_tables: Vec<&'static str>,
     /// What SQLite says about its own file.
     pub database_faults: Vec<String>,
+    /// What was written to the journal last was cut off, and most likely never acknowledged.
+    pub is_log_torn: bool,
     /// Packs and blocks that cannot be read.
     pub damage: Vec<String>,
     /// Objects the index looks for in the wrong place, or that are gone.
@@ -55,6 +58,7 @@ impl VerifyReport {
 impl Engine {
     pub fn verify(&self) -> Result<VerifyReport> {
         let _store_lock = self.use_store()?;
+        let log_tail = self.journal.log_tail()?;
         // Others go on saving. Packs are there before the journal speaks of them, so what is read first
         // is the journal, at one moment.
         let _frozen = self.journal.freeze()?;
@@ -63,8 +67,14 @@ impl Engine {
             broken_events: self.journal.broken_events()?,
             drifted_tables: self.journal.drifted_tables()?,
             database_faults: self.journal.integrity()?,
+            is_log_torn: log_tail == LogTail::Torn,
             ..VerifyReport::default()
         };
+        let misshapen = self.journal.misshapen()?.names.into_iter();
+        report.database_faults.extend(misshapen.map(|it| format!("`{it}` is not made as it was")));
+        if log_tail == LogTail::Damaged {
+            report.database_faults.push("its log is damaged, and commits are lost".to_owned());
+        }
         if !self.packs.folder().exists() {
             return Ok(report);
         }

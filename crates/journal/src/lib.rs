@@ -5,7 +5,7 @@
 //! - [`projection`], [`reconcile`]: tables that follow from the events, and rebuilding them
 //! - [`query`], [`find`]: questions to those tables
 //! - [`agents`]: what agents did; [`progress`]: how far the work is; [`search`]: finding both again
-//! - [`catalog`]: where objects are
+//! - [`catalog`]: where objects are; [`shape`]: is the database made as we make it
 
 pub mod agents;
 pub mod append;
@@ -20,6 +20,7 @@ pub mod read;
 pub mod reconcile;
 pub mod runs;
 pub mod search;
+pub mod shape;
 pub mod stored;
 
 use std::os::unix::fs::{FileExt, OpenOptionsExt};

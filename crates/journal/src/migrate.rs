@@ -22,6 +22,11 @@ pub(crate) fn version(connection: &Connection) -> Result<i64> {
     Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
 }
 
+/// The tables of what is true, empty.
+pub(crate) fn create_truth(connection: &Connection) -> Result<()> {
+    MIGRATIONS.iter().try_for_each(|script| Ok(connection.execute_batch(script)?))
+}
+
 /// Answers the version it found when that is newer than ours; then nothing was touched.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<Option<i64>> {
     let found = version(connection)?;

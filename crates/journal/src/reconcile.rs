@@ -9,6 +9,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::projection::{self, Applied, TABLES};
+use crate::shape;
 use crate::stored::{COLUMNS, StoredEvent};
 use crate::{Error, Journal, Result, append, read};
 
@@ -90,6 +91,7 @@ impl Journal {
         else {
             return Vec::new();
         };
+        let _kept_where_it_can_be = shape::keep_log(&connection);
         let newest = connection
             .query_row("SELECT max(sequence) FROM events", [], |row| row.get(0))
             .unwrap_or(0);

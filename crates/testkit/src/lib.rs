@@ -264,6 +264,14 @@ impl TestEnv {
         connection.query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
+    /// Does something while somebody else reads the journal: what is written meanwhile stays in the log beside it.
+    pub fn while_read<T>(&self, act: impl FnOnce() -> T) -> T {
+        let reader = rusqlite::Connection::open(self.store().join("sessions.db")).unwrap();
+        let reading = reader.unchecked_transaction().unwrap();
+        reading.query_row("SELECT count(*) FROM events", [], |_| Ok(())).unwrap();
+        act()
+    }
+
     /// Puts a shell script before everything else on the `PATH`.
     pub fn program(&mut self, name: &str, script: &str) -> &mut Self {
         let folder = self.root().join("bin");

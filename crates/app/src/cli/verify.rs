@@ -29,6 +29,9 @@ pub fn run(_args: &VerifyArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
     for line in findings(&report) {
         ui.say(line)?;
     }
+    if report.is_log_torn {
+        ui.note("what was written to the journal last is torn and does not count; a power cut does that");
+    }
     for pack in &report.unknown_packs {
         ui.note(format_args!(
             "pack {pack} is not in the index; `biv reconcile` takes in what it holds"

@@ -1,0 +1,137 @@
+//! Is the database made as this version makes it, and was all of its log understood? SQLite asks neither: a flipped
+//! bit in the name of a column is another name to it, and one in the log is the log's end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+
+use crate::{Access, Journal, Result, migrate, projection};
+
+/// Tables, indexes and triggers that are not as they should be.
+#[derive(Debug, Default)]
+pub struct Misshapen {
+    pub names: BTreeSet<String>,
+    /// One of them holds what is true, and not only what follows from it.
+    pub is_damage: bool,
+}
+
+/// What follows the end of the journal's log: commits that were not understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogTail {
+    Whole,
+    /// The very last one. A power cut leaves this behind as well, before anything was acknowledged.
+    Torn,
+    /// What came before others that were written later.
+    Damaged,
+}
+
+impl Journal {
+    pub fn misshapen(&self) -> Result<Misshapen> {
+        // What another version made is its own affair.
+        if matches!(self.access, Access::Newer { .. })
+            || migrate::version(&self.connection)? != migrate::known_version()
+        {
+            return Ok(Misshapen::default());
+        }
+        let fresh = Connection::open_in_memory()?;
+        migrate::create_truth(&fresh)?;
+        let truth = shape(&fresh)?;
+        projection::create(&fresh)?;
+        let (expected, found) = (shape(&fresh)?, shape(&self.connection)?);
+        let names = expected.keys().chain(found.keys());
+        let wrong = names.filter(|name| expected.get(*name) != found.get(*name));
+        let names: BTreeSet<String> = wrong.cloned().collect();
+        let is_made_anew = |name: &String| expected.contains_key(name) && !truth.contains_key(name);
+        Ok(Misshapen { is_damage: !names.iter().all(is_made_anew), names })
+    }
+
+    /// Looks behind what SQLite takes for the end of its log. Not while a moment is held.
+    pub fn log_tail(&self) -> Result<LogTail> {
+        const PATIENCE: u32 = 20;
+        let Some(path) = self.connection.path().filter(|path| !path.is_empty()) else {
+            return Ok(LogTail::Whole);
+        };
+        let path = format!("{path}-wal");
+        let page_size: u32 =
+            self.connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+        let mut n_behind = 0;
+        for _ in 0..PATIENCE {
+            let Ok(log) = std::fs::read(&path) else { return Ok(LogTail::Whole) };
+            let known: i64 =
+                self.connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
+            n_behind =
+                n_commits_behind(&log, usize::try_from(known).unwrap_or(0), page_size as usize);
+            if n_behind == 0 {
+                return Ok(LogTail::Whole);
+            }
+            // Somebody may be writing it just now.
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if n_behind == 1 {
+            return Ok(LogTail::Torn);
+        }
+        keep_log(&self.connection)?;
+        Ok(LogTail::Damaged)
+    }
+}
+
+/// Whoever closes a database last removes its log. One that is damaged has to stay.
+pub(crate) fn keep_log(connection: &Connection) -> Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    Ok(())
+}
+
+/// How every table, index and trigger is made, by name.
+fn shape(connection: &Connection) -> Result<BTreeMap<String, String>> {
+    let sql = "SELECT name, type || ' ' || tbl_name || ' ' || coalesce(sql, '') FROM sqlite_schema
+               WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// How many commits, one upon the other, lie behind the first `n_known` frames of the log. Every commit is durable
+/// before the next one begins, so that of two the first was whole once. What an earlier round left behind has other
+/// salts, and what a killed writer left behind does not continue what is before it.
+fn n_commits_behind(log: &[u8], n_known: usize, page_size: usize) -> usize {
+    let Some((header, frames)) = log.split_at_checked(32) else { return 0 };
+    let is_reversed = header[3] & 1 == 1;
+    let frames: Vec<&[u8]> = frames.chunks_exact(24 + page_size).collect();
+    let (Some(first), Some(behind)) = (frames.first(), frames.get(n_known..)) else { return 0 };
+    let is_header_sound = sum([0, 0], &header[..24], is_reversed) == numbers(&header[24..]);
+    let is_from_header = n_known == 0 && is_header_sound;
+    let salts = if is_from_header { &header[16..24] } else { &first[8..16] };
+    let is_commit = |frame: &[u8]| frame[4..8] != [0; 4] && &frame[8..16] == salts;
+    let continues = |frame: &[u8], before: &[u8]| {
+        let head = sum(numbers(&before[16..24]), &frame[..8], is_reversed);
+        sum(head, &frame[24..], is_reversed) == numbers(&frame[16..24])
+    };
+    let (mut most, mut run) = (0, 0);
+    for (n, frame) in behind.iter().enumerate() {
+        if n > 0 && !continues(frame, behind[n - 1]) {
+            run = 0;
+        }
+        run += usize::from(is_commit(frame));
+        most = most.max(run);
+    }
+    most
+}
+
+fn numbers(bytes: &[u8]) -> [u32; 2] {
+    let number =
+        |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    [number(0), number(4)]
+}
+
+/// SQLite's sum over pairs of numbers, which are in the order of whoever began the log.
+fn sum([mut one, mut two]: [u32; 2], bytes: &[u8], is_reversed: bool) -> [u32; 2] {
+    for pair in bytes.chunks_exact(8) {
+        let [x, y] = numbers(pair);
+        let [x, y] = if is_reversed { [x, y] } else { [x.swap_bytes(), y.swap_bytes()] };
+        one = one.wrapping_add(x).wrapping_add(two);
+        two = two.wrapping_add(y).wrapping_add(one);
+    }
+    [one, two]
+}
