@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::Result;
 use crate::prove;
-use crate::tools::{cargo, command, is_installed, root, show};
+use crate::tools::{cargo, command, is_installed, package, root, show};
 
 const DENY: &str = "0.20.2";
 
@@ -39,7 +39,10 @@ fn step(name: &str, act: impl FnOnce() -> Result<()>) -> Result<()> {
 
 /// nextest shows slow tests and runs each in a process of its own; without it, cargo does.
 fn tests() -> Result<()> {
-    tmux()?;
+    // Terminals are built in a real tmux.
+    if !package("tmux") {
+        println!("left out: the tests with tmux");
+    }
     let mut tests = match is_installed("cargo-nextest") {
         true => cargo(&["nextest", "run", "--workspace", "--no-fail-fast"]),
         false => cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]),
@@ -48,21 +51,6 @@ fn tests() -> Result<()> {
         Some(folder) => show(tests.env("BIV_AGENTS", folder)),
         None => show(&mut tests),
     }
-}
-
-/// Terminals are built in a real tmux. Where it cannot be had, their tests are left out.
-fn tmux() -> Result<()> {
-    if is_installed("tmux") || !is_installed("apt-get") {
-        return Ok(());
-    }
-    println!("installing tmux");
-    let is_root = String::from_utf8_lossy(&command("id").arg("-u").output()?.stdout).trim() == "0";
-    let words: &[&str] = if is_root { &["apt-get"] } else { &["sudo", "apt-get"] };
-    let mut install = command(words[0]);
-    if let Err(error) = show(install.args(&words[1..]).args(["install", "-y", "-q", "tmux"])) {
-        println!("left out: the tests with tmux ({error})");
-    }
-    Ok(())
 }
 
 /// The released agents, at the versions the tests are written for. `None` where they cannot be had.

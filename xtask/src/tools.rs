@@ -38,6 +38,28 @@ pub(crate) fn is_installed(program: &str) -> bool {
     command(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
+/// Is there such a program, or can it be installed? Where it cannot be had, what needs it is left out.
+pub(crate) fn package(name: &str) -> bool {
+    if is_installed(name) {
+        return true;
+    }
+    if !is_installed("apt-get") {
+        return false;
+    }
+    println!("installing {name}");
+    let own = command("id").arg("-u").output().map(|output| output.stdout).unwrap_or_default();
+    let is_root = String::from_utf8_lossy(&own).trim() == "0";
+    let words: &[&str] = if is_root { &["apt-get"] } else { &["sudo", "apt-get"] };
+    let mut install = command(words[0]);
+    match show(install.args(&words[1..]).args(["install", "-y", "-q", name])) {
+        Ok(()) => true,
+        Err(error) => {
+            println!("{name} cannot be had ({error})");
+            false
+        }
+    }
+}
+
 fn name(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")

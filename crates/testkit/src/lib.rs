@@ -242,6 +242,10 @@ impl TestEnv {
         command
             .env("BIV_CLOCK", format!("2026-01-{day:02}T{hour:02}:{:02}:00Z", (30 + minute) % 60));
         command.env("BIV_STORE_AUTO_GC", "false").env("BIV_STORE_MIN_FREE", "0");
+        // A mistake that is made on purpose is made by all that run for us.
+        if let Some(fault) = std::env::var_os("BIV_SABOTAGE") {
+            command.env("BIV_SABOTAGE", fault);
+        }
         for (variable, value) in &self.variables {
             command.env(variable, value);
         }

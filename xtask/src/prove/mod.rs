@@ -2,10 +2,15 @@
 //! Every figure in `docs/proof.md` and in the README's table comes from here, and says how to have it again.
 
 mod crew;
+mod crowd;
+mod damage;
+mod dice;
 mod disks;
 mod failures;
 mod judge;
 mod kills;
+mod limit;
+mod model;
 mod operations;
 mod races;
 mod sabotage;
@@ -68,7 +73,7 @@ struct Part {
     run: fn(&Proof) -> Result<Vec<Row>>,
 }
 
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 8] = [
     Part {
         name: "kills",
         about: "killed at every system call that changes something, and again while the next command heals",
@@ -85,9 +90,24 @@ const PARTS: [Part; 5] = [
         run: disks::run,
     },
     Part {
+        name: "damage",
+        about: "every byte of a store flipped, every file of it cut, emptied, lost or mixed up",
+        run: damage::run,
+    },
+    Part {
+        name: "crowd",
+        about: "64 processes at once on one store: saving, listing, going back, hooks, gc, verify",
+        run: crowd::run,
+    },
+    Part {
         name: "races",
         about: "files edited while a rollback is held up at a rename",
         run: races::run,
+    },
+    Part {
+        name: "model",
+        about: "random stories of edits, checkpoints, rollbacks, undos, forks, deletes, against a plain copy",
+        run: model::run,
     },
     Part {
         name: "sabotage",

@@ -20,9 +20,9 @@ fn catcher(fault: Fault) -> (&'static str, &'static str) {
         }
         Fault::StagedNotSynced | Fault::SwapNotSynced => ("power", "rollback"),
         Fault::PackNotReadBack => ("failures", "create lies"),
-        Fault::HashesNotChecked | Fault::MissingIsEmpty => ("damage", "packs"),
-        Fault::ChainNotChecked => ("damage", "journal"),
-        Fault::LinksFollowed | Fault::ModeLost => ("model", "stories"),
+        Fault::HashesNotChecked | Fault::MissingIsEmpty => ("damage", "pack-1"),
+        Fault::ChainNotChecked => ("damage", "db"),
+        Fault::LinksFollowed | Fault::ModeLost => ("model", ""),
         Fault::RecheckLost => ("races", "renameat2"),
         Fault::HealSkipped => ("kills", "rollback renameat2"),
         Fault::HalfLeft => ("failures", "rollback ENOSPC renameat2"),
@@ -30,7 +30,7 @@ fn catcher(fault: Fault) -> (&'static str, &'static str) {
         Fault::SpoolRemovedFirst => ("kills", "spool fsync"),
         Fault::SpoolTakenTwice => ("kills", "spool unlink"),
         Fault::HookFails => ("failures", "hook EIO"),
-        Fault::LockIgnored => ("crowd", "all"),
+        Fault::LockIgnored => ("crowd", "crowd"),
         Fault::GitRefreshed => ("kills", "create fsync"),
     }
 }
@@ -63,16 +63,10 @@ fn contains(bytes: &[u8], word: &[u8]) -> bool {
 fn caught(proof: &Proof, fault: Fault, binary: &Path) -> Result<Row> {
     let (part, only) = catcher(fault);
     let mut prove = command(std::env::current_exe()?);
-    prove.args([
-        "prove",
-        "--part",
-        part,
-        "--only",
-        only,
-        "--first",
-        "--seed",
-        &proof.seed.to_string(),
-    ]);
+    prove.args(["prove", "--part", part, "--first", "--seed", &proof.seed.to_string()]);
+    if !only.is_empty() {
+        prove.args(["--only", only]);
+    }
     prove.arg("--binary").arg(binary).env("BIV_SABOTAGE", fault.to_string());
     let output = prove.output()?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -39,9 +39,6 @@ impl Stage {
     pub(super) fn keep(&mut self) -> io::Result<()> {
         let kept = tempfile::Builder::new().prefix("biv-kept-").tempdir_in(folder())?;
         copy(self.env.root(), kept.path())?;
-        if let Some(fault) = std::env::var_os("BIV_SABOTAGE") {
-            self.env.set("BIV_SABOTAGE", fault);
-        }
         self.kept = Some(kept);
         Ok(())
     }
@@ -71,7 +68,7 @@ impl Stage {
 }
 
 /// Where stages are set up: in memory where there is some, as thousands of them wait for the disk at every turn.
-fn folder() -> PathBuf {
+pub(super) fn folder() -> PathBuf {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
 }

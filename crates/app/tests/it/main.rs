@@ -50,7 +50,6 @@ mod interruption;
 mod kills;
 mod log;
 mod mcp;
-mod model;
 mod note;
 mod packages;
 mod partition;

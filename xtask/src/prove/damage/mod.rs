@@ -1,0 +1,309 @@
+//! Every byte of a small store flipped, every file of it cut, emptied, mixed up: `verify` says so, or all answers
+//! are what they were. Nothing crashes, no wrong byte is served, and `reconcile` brings back what can be.
+
+mod place;
+mod room;
+mod sample;
+mod whole;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bivouac_testkit::TestEnv;
+
+use super::dice::Dice;
+use super::stage::folder;
+use super::table::Row;
+use super::{Proof, crew};
+use crate::Result;
+use place::Place;
+use sample::{Image, Sample};
+
+/// One way to damage the store.
+pub(super) struct Point {
+    name: String,
+    /// The file in which something is changed.
+    path: String,
+    how: How,
+    is_mended: bool,
+}
+
+enum How {
+    /// These bytes, all of them at once.
+    Flip(Vec<usize>),
+    /// This is all there is, and these are the checkpoints that have to be whole afterwards.
+    Files { image: Box<Image>, whole: Whole },
+}
+
+/// Which checkpoints have to come back, whatever was done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    /// All that `verify` does not name.
+    Unnamed,
+    All,
+    /// All, among others that nobody can bring back.
+    AllOfOurs,
+    /// All. Until then the journal may be that of an earlier moment: a log that ends early is what a power cut leaves.
+    Earlier,
+}
+
+/// How it went, over all trials.
+#[derive(Default)]
+struct Counts {
+    n_tried: AtomicU64,
+    n_bytes: AtomicU64,
+    n_detected: AtomicU64,
+    n_harmless: AtomicU64,
+    /// Not called damage, and told all the same.
+    n_told: AtomicU64,
+    n_earlier: AtomicU64,
+    n_mended: AtomicU64,
+}
+
+pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
+    let env = TestEnv::new_in(&proof.binary.to_string_lossy(), &folder());
+    let sample = Sample::new(&env)?;
+    let first = Place::new(&sample, proof.binary.clone(), 0);
+    first.lay(&sample.image)?;
+    let verify = first.ask(&["verify"])?;
+    if verify.code != 0 {
+        return Err(
+            format!("the store is damaged before anything was done: {}", verify.text).into()
+        );
+    }
+    first.lay(&sample.image)?;
+    let expected = first.answers()?;
+    let others = sample::foreign(&proof.binary)?;
+    let rows = [
+        (
+            "Files of a store cut, emptied, lost, mixed up",
+            whole::points(proof, &sample, &others),
+            proof.size(35, 240),
+        ),
+        ("One byte of a store flipped", flips(proof, &sample), proof.size(72, 1_200)),
+    ];
+    let rows = rows.into_iter().map(|(what, points, seconds)| {
+        let until = Instant::now() + Duration::from_secs(seconds);
+        Trials { what, points, until, expected: &expected }.row(proof, &sample)
+    });
+    Ok(rows.filter(|row| row.n_tried > 0).collect())
+}
+
+/// What is tried for one row, in a random order: on a slow machine the time is over before all of it was.
+struct Trials<'e> {
+    what: &'static str,
+    points: Vec<Point>,
+    until: Instant,
+    expected: &'e [String],
+}
+
+impl Trials<'_> {
+    fn row(mut self, proof: &Proof, sample: &Sample) -> Row {
+        let mut dice = Dice::new(proof.seed, 1);
+        let n_points = self.points.len();
+        (1..n_points).for_each(|at| self.points.swap(at, dice.below(at + 1)));
+        let counts = Counts::default();
+        let number = AtomicUsize::new(1);
+        let stage = || {
+            let number = number.fetch_add(1, Ordering::Relaxed);
+            Place::new(sample, proof.binary.clone(), number)
+        };
+        let found =
+            crew::each(&self.points, stage, |place, point| match Instant::now() < self.until {
+                true => trial(place, point, self.expected, &counts),
+                false => Ok(()),
+            });
+        let finding = |(at, what): (usize, String)| {
+            let name = &self.points[at].name;
+            proof.finding("damage", name, &format!("{name}: {what}"))
+        };
+        Row {
+            what: self.what.to_owned(),
+            n_tried: counts.n_tried.load(Ordering::Relaxed),
+            broken: found.into_iter().map(finding).collect(),
+            figures: counts.figures(n_points),
+        }
+    }
+}
+
+impl Counts {
+    fn figures(&self, n_points: usize) -> String {
+        let n = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let left = match n_points as u64 - n(&self.n_tried) {
+            0 => String::new(),
+            left => format!("; {left} more were not reached in time"),
+        };
+        let earlier = match n(&self.n_earlier) {
+            0 => String::new(),
+            earlier => format!(", {earlier} an earlier moment"),
+        };
+        let bytes = match n(&self.n_bytes) {
+            bytes if bytes > n(&self.n_tried) => format!("{bytes} bytes: "),
+            _ => String::new(),
+        };
+        format!(
+            "{bytes}{} detected, {} harmless, {} told{earlier}; {} rebuilt{left}",
+            n(&self.n_detected),
+            n(&self.n_harmless),
+            n(&self.n_told),
+            n(&self.n_mended)
+        )
+    }
+}
+
+/// One in five bytes that hold something, or all of them. What nothing reads is changed many bytes at a time.
+fn flips(proof: &Proof, sample: &Sample) -> Vec<Point> {
+    let (step, every) = (proof.size(5, 1), proof.size(60, 100));
+    let mut points = Vec::new();
+    for (name, path) in sample.names() {
+        let bytes = &sample.image[path];
+        let is_used = match name.as_str() {
+            "db" => room::used(bytes, &sample.image["sessions.db-wal"]),
+            // The first to open the journal makes it anew.
+            "db-shm" => vec![false; bytes.len()],
+            _ => vec![true; bytes.len()],
+        };
+        let is_chosen = |at: &usize| match name.as_str() {
+            "db-wal" if !proof.is_full && !is_frame_head(*at) => at.is_multiple_of(WAL_STEP),
+            _ => at.is_multiple_of(step),
+        };
+        let (used, unused): (Vec<usize>, Vec<usize>) =
+            (0..bytes.len()).filter(is_chosen).partition(|at| is_used[*at]);
+        let groups = used.chunks(1).chain(unused.chunks(64));
+        points.extend(groups.map(|group| Point {
+            name: format!("{name} {}", group[0]),
+            path: path.to_owned(),
+            how: How::Flip(group.to_vec()),
+            is_mended: false,
+        }));
+    }
+    points.iter_mut().step_by(every).for_each(|point| point.is_mended = true);
+    points.retain(|point| proof.wants(&point.name));
+    points
+}
+
+/// The journal's log guards every page as a whole, so that the quick form tries fewer bytes of them.
+const WAL_STEP: usize = 199;
+
+fn is_frame_head(at: usize) -> bool {
+    at < 32 || (at - 32) % (24 + 4096) < 24
+}
+
+impl Point {
+    fn n_bytes(&self) -> usize {
+        match &self.how {
+            How::Flip(places) => places.len(),
+            How::Files { .. } => 1,
+        }
+    }
+
+    fn image(&self, sample: &Sample) -> Image {
+        match &self.how {
+            How::Files { image, .. } => Image::clone(image),
+            How::Flip(places) => {
+                let mut image = sample.image.clone();
+                let bytes = image.get_mut(&self.path).expect("a point is in a file of the store");
+                places.iter().for_each(|at| bytes[*at] ^= 1 << (at % 8));
+                image
+            }
+        }
+    }
+
+    fn whole(&self) -> Whole {
+        match &self.how {
+            How::Files { whole, .. } => *whole,
+            How::Flip(_) if self.path.starts_with("packs/") => Whole::Unnamed,
+            How::Flip(_) => Whole::All,
+        }
+    }
+
+    /// What has to be in the words of `verify`.
+    fn is_named(&self, text: &str) -> bool {
+        let stem = self.path.rsplit('/').next().unwrap_or_default().split('.').next();
+        match self.path.starts_with("packs/") || self.path.starts_with("spool/") {
+            true => stem.is_some_and(|stem| text.contains(stem)),
+            false => ["journal", "event", "table", "index says", "checkpoint"]
+                .iter()
+                .any(|it| text.contains(it)),
+        }
+    }
+}
+
+fn trial(
+    place: &Place<'_>,
+    point: &Point,
+    expected: &[String],
+    counts: &Counts,
+) -> std::result::Result<(), String> {
+    let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
+    count(&counts.n_tried);
+    counts.n_bytes.fetch_add(point.n_bytes() as u64, Ordering::Relaxed);
+    let image = point.image(place.sample);
+    place.lay(&image)?;
+    let verify = place.ask(&["verify"])?;
+    let named = place.named(&verify.text);
+    match verify.code {
+        0 if is_told(place, point, &verify.text, &image) => count(&counts.n_told),
+        0 => match is_harmless(place, point, expected) {
+            Ok(()) => count(&counts.n_harmless),
+            Err(_) if point.whole() == Whole::Earlier => count(&counts.n_earlier),
+            Err(what) => return Err(format!("{what}\n{}", verify.text)),
+        },
+        1 if point.is_named(&verify.text) => {
+            let turn = point.name.bytes().map(usize::from).sum::<usize>() % place.sample.kept.len();
+            place.serves(&place.sample.kept[turn])?;
+            count(&counts.n_detected)
+        }
+        code => {
+            return Err(format!("verify ended with {code} and does not name it: {}", verify.text));
+        }
+    };
+    if !point.is_mended {
+        return Ok(());
+    }
+    place.lay(&image)?;
+    let whole = place.sample.kept.iter().map(|kept| kept.handle.as_str());
+    let must: BTreeSet<&str> =
+        whole.filter(|it| point.whole() != Whole::Unnamed || !named.contains(it)).collect();
+    place.mends(&must, point.whole())?;
+    count(&counts.n_mended);
+    let changed = image
+        .get(&point.path)
+        .filter(|bytes| verify.code == 1 && Some(*bytes) != place.sample.image.get(&point.path));
+    match changed {
+        Some(bytes) if point.path.starts_with("packs/") && !place.is_aside(bytes) => {
+            Err("the damaged pack was not set aside".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Not all that is lost can be called damage: what was never acknowledged looks the same. It is told all the same.
+fn is_told(place: &Place<'_>, point: &Point, text: &str, image: &Image) -> bool {
+    let mut notes = image.iter().filter(|(path, _)| path.starts_with("spool/"));
+    let is_earlier = point.path.ends_with("-wal") || point.whole() == Whole::Earlier;
+    is_earlier && (text.contains("is not in the index") || text.contains("is torn"))
+        || text.contains("was set aside") && notes.any(|(_, bytes)| place.is_aside(bytes))
+}
+
+/// `verify` found nothing: then nothing may be different.
+fn is_harmless(
+    place: &Place<'_>,
+    point: &Point,
+    expected: &[String],
+) -> std::result::Result<(), String> {
+    let answers = place.answers()?;
+    if let Some((found, was)) = answers.iter().zip(expected).find(|(found, was)| found != was) {
+        return Err(format!("changed an answer unseen\nfound {found}\nnot   {was}"));
+    }
+    for kept in &place.sample.kept {
+        if !place.serves(kept)? {
+            return Err(format!("{} cannot be had, unseen", kept.handle));
+        }
+    }
+    match point.path.starts_with("packs/") || point.path.starts_with("sessions.db") {
+        true => Ok(()),
+        false => place.saves(),
+    }
+}

@@ -1,0 +1,163 @@
+//! A small store with something of everything, as plain bytes: three checkpoints, one with a conversation, a
+//! session with a log, a note of a hook that waits, a stat cache, and a log of the journal that is not empty.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bivouac_testkit::{TestEnv, Tree};
+use serde_json::{Value, json};
+
+/// The files of a store by their paths in it.
+pub(super) type Image = BTreeMap<String, Vec<u8>>;
+
+/// A checkpoint, and what it has to give back.
+pub(super) struct Kept {
+    pub(super) id: String,
+    pub(super) handle: String,
+    pub(super) tree: Tree,
+}
+
+/// All that a trial needs to know of the store.
+pub(super) struct Sample {
+    pub(super) image: Image,
+    /// The same store, one checkpoint earlier.
+    pub(super) older: Image,
+    pub(super) kept: Vec<Kept>,
+    pub(super) sessions: Vec<String>,
+    /// What the workspace holds.
+    pub(super) tree: Tree,
+    pub(super) root: PathBuf,
+    pub(super) work: PathBuf,
+    pub(super) variables: Vec<(OsString, OsString)>,
+}
+
+const CONVERSATION: &str = "11111111-0000-4000-8000-000000000001";
+
+impl Sample {
+    pub(super) fn new(env: &TestEnv) -> io::Result<Self> {
+        env.write("a.txt", "one\n").write("dir/b.txt", "two\n").link("l", "a.txt");
+        env.write("run.sh", "#!/bin/sh\n").mode("run.sh", 0o755);
+        env.biv(&["session", "new", "--name", "work", "--task", "see what breaks"]).ok();
+        let mut trees = Vec::new();
+        let save = |message: &str, trees: &mut Vec<Tree>| {
+            env.biv(&["checkpoint", "create", "-m", message]).ok();
+            trees.push(env.tree());
+        };
+        save("first", &mut trees);
+        let older = read(&env.store())?;
+        env.write("a.txt", "three\n").write("c.txt", "four\n").folder("empty");
+        converse(env, "UserPromptSubmit", &json!({ "prompt": "change c" }))?;
+        env.write("c.txt", "five\n");
+        converse(env, "Stop", &json!({ "last_assistant_message": "changed" }))?;
+        trees.push(env.tree());
+        let note = waiting_note(env)?;
+        env.write("dir/b.txt", "six\n").remove("run.sh");
+        let mut image = env.while_read(|| {
+            env.biv(&["task", "add", "look again"]).ok();
+            save("third", &mut trees);
+            env.biv(&["note", "the last words"]).ok();
+            read(&env.store())
+        })?;
+        image.extend(note);
+        let list = env.json("checkpoint list --all");
+        let rows = list.as_array().map(Vec::as_slice).unwrap_or_default();
+        assert_eq!(rows.len(), trees.len(), "{list}");
+        let word = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+        let kept = rows.iter().zip(trees);
+        let kept =
+            kept.map(|(row, tree)| Kept { id: word(row, "id"), handle: word(row, "handle"), tree });
+        let kept = kept.collect();
+        let sessions = env.json("session list");
+        let sessions = sessions.as_array().map(Vec::as_slice).unwrap_or_default();
+        let variables = env.biv_command(&env.work(), &["status"]);
+        let variables = variables.get_envs();
+        Ok(Self {
+            image,
+            older,
+            kept,
+            sessions: sessions.iter().map(|row| word(row, "handle")).collect(),
+            tree: env.tree(),
+            root: env.root().to_owned(),
+            work: env.work(),
+            variables: variables
+                .filter_map(|(key, it)| Some((key.to_owned(), it?.to_owned())))
+                .collect(),
+        })
+    }
+
+    /// Every file with a name that is the same in every run: `pack-1`, `db`, `wal`.
+    pub(super) fn names(&self) -> Vec<(String, &str)> {
+        let mut n_packs = 0;
+        let named = self.image.keys().map(|path| {
+            let end = path.rsplit('.').next().unwrap_or(path);
+            let name = match path.split('/').next() {
+                Some("packs") => {
+                    n_packs += 1;
+                    format!("pack-{n_packs}")
+                }
+                Some("index" | "spool" | "runs" | "watch") => {
+                    path.split_once('/').map_or("", |it| it.0).to_owned() + "-" + end
+                }
+                _ => path.trim_start_matches("sessions.").to_owned(),
+            };
+            (name, path.as_str())
+        });
+        named.collect()
+    }
+}
+
+/// Another store that has nothing to do with it.
+pub(super) fn foreign(binary: &Path) -> io::Result<Image> {
+    let env = TestEnv::new(&binary.to_string_lossy());
+    env.write("other", "of somebody else\n");
+    env.biv(&["checkpoint", "create"]).ok();
+    read(&env.store())
+}
+
+/// What an agent tells.
+fn converse(env: &TestEnv, event: &str, more: &Value) -> io::Result<()> {
+    let transcript = env.home().join(format!(".claude/projects/-w/{CONVERSATION}.jsonl"));
+    fs::create_dir_all(transcript.parent().unwrap_or(&transcript))?;
+    let line = json!({ "type": "user", "uuid": event, "message": { "content": "change c" } });
+    let said = fs::read_to_string(&transcript).unwrap_or_default();
+    fs::write(&transcript, format!("{said}{line}\n"))?;
+    let mut input =
+        json!({ "session_id": CONVERSATION, "transcript_path": transcript, "cwd": env.work() });
+    if let (Some(input), Some(more)) = (input.as_object_mut(), more.as_object()) {
+        input.extend(more.clone());
+    }
+    env.hook("claude-code", event, input.to_string()).ok();
+    Ok(())
+}
+
+/// The note of a hook that found the journal damaged, taken from where it waits.
+fn waiting_note(env: &TestEnv) -> io::Result<Image> {
+    let journal = env.store().join("sessions.db");
+    let good = fs::read(&journal)?;
+    fs::write(&journal, vec![0xAA; good.len()])?;
+    converse(env, "UserPromptSubmit", &json!({ "prompt": "said meanwhile" }))?;
+    fs::write(&journal, good)?;
+    let image = read(&env.store())?;
+    fs::remove_dir_all(env.store().join("spool"))?;
+    Ok(image.into_iter().filter(|(path, _)| path.starts_with("spool/")).collect())
+}
+
+pub(super) fn read(store: &Path) -> io::Result<Image> {
+    let mut image = Image::new();
+    let mut waiting = vec![store.to_owned()];
+    while let Some(folder) = waiting.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else if path.is_file() {
+                let name = path.strip_prefix(store).unwrap_or(&path).to_string_lossy().into_owned();
+                image.insert(name, fs::read(&path)?);
+            }
+        }
+    }
+    Ok(image)
+}
