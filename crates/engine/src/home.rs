@@ -143,8 +143,7 @@ impl Home {
     /// Where damaged files are kept. Nothing ever deletes them.
     pub fn damaged(&self) -> Result<PathBuf> {
         let folder = self.store.join("damaged");
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-        made.map_err(Error::io(&folder))?;
+        make_folder(&folder)?;
         Ok(folder)
     }
 
@@ -218,19 +217,12 @@ impl Home {
     /// Makes the folders of the store, private to the user and durable.
     pub fn create_store(&self) -> Result<()> {
         let below = [self.packs(), self.store.join("index"), self.runs(), self.watch()];
-        for folder in [self.store.clone()].into_iter().chain(below) {
-            fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(&folder)
-                .map_err(Error::io(&folder))?;
-        }
-        for folder in [Some(self.store.as_path()), self.store.parent()].into_iter().flatten() {
-            fs::File::open(folder)
-                .and_then(|folder| folder.sync_all())
-                .map_err(Error::io(folder))?;
-        }
-        Ok(())
+        below.iter().try_for_each(|folder| make_folder(folder))?;
+        // Whoever made them may have been killed before their names were durable.
+        [Some(self.store.as_path()), self.store.parent()]
+            .into_iter()
+            .flatten()
+            .try_for_each(sync_folder)
     }
 
     /// A command of ours, for this workspace and store.
@@ -310,6 +302,26 @@ fn find_workspace(folder: &Path) -> PathBuf {
         it.join(WORKSPACE_CONFIG).exists() || it.join(LOCAL_STORE).join("sessions.db").exists()
     };
     in_git.or_else(|| candidates().find(is_marked)).unwrap_or(folder).to_owned()
+}
+
+/// Makes a folder that is private to the user, with all above it that are missing. A new name is durable at once: what
+/// is put into the folder is no safer than the names that lead there.
+pub(crate) fn make_folder(folder: &Path) -> Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let above = folder.parent().filter(|it| !it.as_os_str().is_empty());
+    above.map_or(Ok(()), make_folder)?;
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if !folder.is_dir() => return Err(Error::io(folder)(error)),
+        _ => {}
+    }
+    above.map_or(Ok(()), sync_folder)
+}
+
+/// Makes the names in a folder durable.
+pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
+    fs::File::open(folder).and_then(|it| it.sync_all()).map_err(Error::io(folder))
 }
 
 pub(crate) fn home_folder() -> Option<PathBuf> {

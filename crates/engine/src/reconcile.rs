@@ -17,7 +17,7 @@ use bivouac_snapshot::objects::{PackScan, Place};
 use bivouac_snapshot::verify::Verifier;
 
 use crate::clock::Clock;
-use crate::home::{Home, Wishes};
+use crate::home::{Home, Wishes, sync_folder};
 use crate::lock::{Hold, Lock};
 use crate::open::{Need, has_packs, is_missing, rebuilt_journal};
 use crate::{Engine, Error, Result};
@@ -259,6 +259,7 @@ fn replace_damaged_journal(home: &Home, report: &mut ReconcileReport) -> Result<
             .and_then(|file| file.sync_all())
             .map_err(Error::io(&building))?;
         std::fs::rename(&building, &rebuilt).map_err(Error::io(&building))?;
+        sync_folder(&home.store)?;
     }
     // A log whose journal is gone would be taken for that of the new one.
     let is_left = |suffix: &&str| companion(&path, suffix).exists();
@@ -266,9 +267,11 @@ fn replace_damaged_journal(home: &Home, report: &mut ReconcileReport) -> Result<
         let stamp = Clock::from_env()?.now().as_millis();
         let aside = home.damaged()?.join(format!("sessions.db-{stamp}"));
         move_database(&path, &aside)?;
+        sync_folder(&home.damaged()?)?;
         report.moved_aside = Some(aside);
     }
-    std::fs::rename(&rebuilt, &path).map_err(Error::io(&rebuilt))
+    std::fs::rename(&rebuilt, &path).map_err(Error::io(&rebuilt))?;
+    sync_folder(&home.store)
 }
 
 /// Can it not be read from its first page to its last, or is an event not what was written?

@@ -1,7 +1,6 @@
 //! Going on with a session in its agent: which checkpoint, what drifted, what it costs, and the command.
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use bivouac_core::session::Session;
 use bivouac_journal::query::{CheckpointFilter, KeptCheckpoint};
 
 use crate::converse::{About, of_checkpoint};
-use crate::home::home_folder;
+use crate::home::{home_folder, make_folder};
 use crate::{Engine, Error, Result};
 
 /// How a session is gone on with.
@@ -214,11 +213,7 @@ impl Engine {
         (folder, extra): (&Path, &[String]),
     ) -> Result<Launch> {
         let place = self.home.restored().join(self.clock.new_id().to_string());
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&place)
-            .map_err(Error::io(&place))?;
+        make_folder(&place)?;
         let laid_out = place.join("kept");
         self.lay_out(summary, &laid_out)?;
         let kept = Kept {

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use bivouac_core::agent::AgentKind;
@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::home::{Home, Wishes};
+use crate::home::{Home, Wishes, make_folder, sync_folder};
 use crate::observe::{Hook, Reached};
 use crate::{Engine, Error, Result};
 
@@ -59,11 +59,7 @@ pub(crate) fn put_failure_aside(
 
 fn write(home: &Home, id: Uuid, kind: &str, spooled: &impl Serialize) -> Result<()> {
     let folder = home.spool();
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&folder)
-        .map_err(Error::io(&folder))?;
+    make_folder(&folder)?;
     let bytes = crate::save::to_json(spooled);
     let path = folder.join(format!("{id}-{}.{kind}", hash(&bytes)));
     let part = path.with_extension("part");
@@ -71,10 +67,12 @@ fn write(home: &Home, id: Uuid, kind: &str, spooled: &impl Serialize) -> Result<
         let mut file = fs::File::options().write(true).create_new(true).mode(0o600).open(&part)?;
         file.write_all(&bytes)?;
         file.sync_all()?;
-        fs::rename(&part, &path)?;
-        fs::File::open(&folder)?.sync_all()
+        fs::rename(&part, &path)
     };
-    write().map_err(Error::io(&part))
+    write().map_err(Error::io(&part))?;
+    sync_folder(&folder)?;
+    // Whoever made the folder may have been killed before its name was durable.
+    sync_folder(&home.store)
 }
 
 impl Engine {

@@ -396,6 +396,7 @@ impl Packs {
         let (path, aside) = (self.path(damaged), pack_path(to, damaged));
         std::fs::rename(&path, &aside).map_err(Error::write(&path))?;
         self.forget_open();
+        sync_folder(to)?;
         sync_folder(&self.folder)?;
         Ok(aside)
     }
