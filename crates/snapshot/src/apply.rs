@@ -40,7 +40,7 @@ pub fn apply(
     stage(root, objects, &tasks, progress)?;
     swap(root, &mut tasks, &mut outcome, progress)?;
     if !sabotage::is(Fault::SwapNotSynced) {
-        make_durable(root, &tasks)?;
+        make_durable(root, plan)?;
     }
     Ok(outcome)
 }
@@ -302,19 +302,32 @@ fn or_leave(error: io::Error, step: &Step, outcome: &mut Outcome) -> Result<()> 
     Err(Error::write_workspace(&step.path)(error))
 }
 
-fn make_durable(root: &Root, tasks: &[Task<'_>]) -> Result<()> {
-    let done = tasks.iter().filter(|task| task.is_done);
-    let folders: BTreeSet<Vec<u8>> = done
-        .map(|task| task.step.path.parent().map_or(Vec::new(), |folder| folder.as_bytes().to_vec()))
-        .collect();
-    if folders.len() > SYNC_SINGLY {
+/// Names, and modes that were set in place. Whoever was interrupted may have left some of them to us, so all are
+/// made durable, whichever of them were done now.
+fn make_durable(root: &Root, plan: &Plan) -> Result<()> {
+    let mut places: BTreeSet<Vec<u8>> = BTreeSet::new();
+    for step in &plan.steps {
+        places.insert(step.path.parent().map_or(Vec::new(), |folder| folder.as_bytes().to_vec()));
+        let in_place = match (step.before, step.after) {
+            (Some(Entry::File(before)), Some(Entry::File(after))) => {
+                before.content == after.content
+            }
+            (_, after) => after.is_some_and(|it| it.is_folder()),
+        };
+        if in_place {
+            places.insert(step.path.as_bytes().to_vec());
+        }
+    }
+    if places.len() > SYNC_SINGLY {
         return root.sync_all().map_err(Error::write("."));
     }
-    for folder in folders {
-        match root.sync_folder(&folder) {
-            // A folder that was itself removed afterwards needs no sync.
-            Err(error) if !is_gone(&error) => return Err(Error::write(".")(error)),
-            _ => {}
+    for place in places {
+        match root.sync(&place) {
+            // One that was itself removed afterwards needs no sync.
+            Err(error) if is_gone(&error) => {}
+            // One that may not be opened, as its mode says.
+            Err(_) => return root.sync_all().map_err(Error::write(".")),
+            Ok(()) => {}
         }
     }
     Ok(())

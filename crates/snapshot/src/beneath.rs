@@ -244,9 +244,11 @@ impl Root {
         Ok(rustix::fs::chmodat(folder, name, mode, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// Makes the names in a folder durable.
-    pub fn sync_folder(&self, path: &[u8]) -> io::Result<()> {
-        Ok(rustix::fs::fsync(self.open_folder(path)?)?)
+    /// Makes the names in a folder durable, the contents of a file, and the mode of either.
+    pub fn sync(&self, path: &[u8]) -> io::Result<()> {
+        let fd =
+            if path.is_empty() { self.open_folder(path)? } else { self.open_file(path)?.into() };
+        Ok(rustix::fs::fsync(fd)?)
     }
 
     /// Makes everything on this file system durable: cheaper than many single calls.

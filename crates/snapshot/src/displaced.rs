@@ -17,12 +17,22 @@ use crate::stage::Staging;
 use crate::tree::{Content, Entry};
 use crate::{Error, Result};
 
-/// Throws away what an operation displaced, once all of it was applied. Answers where things are that
-/// were written to meanwhile.
+/// Throws away what an operation displaced, once all of it was applied, and makes that durable: after the end is on
+/// record, nobody looks for it again. Answers where things are that were written to meanwhile.
 pub fn clean_up(root: &Root, plan: &Plan, id: OperationId) -> Result<Vec<RelPath>> {
-    let Some(staging) = Staging::find(root, id)? else {
-        return Ok(Vec::new());
+    let kept = match Staging::find(root, id)? {
+        Some(staging) => empty(root, plan, &staging)?,
+        None => Vec::new(),
     };
+    let folders =
+        kept.iter().map(|path| path.parent().map_or(Vec::new(), |it| it.as_bytes().to_vec()));
+    for folder in folders.chain([Vec::new()]) {
+        root.sync(&folder).map_err(Error::write("."))?;
+    }
+    Ok(kept)
+}
+
+fn empty(root: &Root, plan: &Plan, staging: &Staging) -> Result<Vec<RelPath>> {
     let report = |error| Error::write_workspace(&staging.as_path())(error);
     let leftovers = staging.leftovers(root, plan)?;
     let foreign: Vec<bool> = leftovers.par_iter().map(|it| it.is_foreign(root)).collect();
