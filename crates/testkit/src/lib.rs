@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 
+pub mod agents;
 mod mcp;
 mod normalize;
 mod processes;
@@ -26,7 +27,7 @@ pub use mcp::McpClient;
 pub use normalize::{Normalizer, without_costs};
 pub use processes::{hang_up, kill, terminate, until};
 pub use tmux::TmuxServer;
-pub use tree::{Tree, read_stats, read_tree};
+pub use tree::{Tree, read_stats, read_tree, try_read_tree};
 
 /// A workspace, a home and a store that nobody else knows.
 pub struct TestEnv {

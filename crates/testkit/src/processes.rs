@@ -1,6 +1,7 @@
 //! Processes of a story, found by the home they all know.
 
 use std::fs;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,33 +12,43 @@ use crate::TestEnv;
 impl TestEnv {
     /// All processes that live in this small world, with their command lines.
     pub fn processes(&self) -> Vec<(i32, String)> {
-        let home = format!("HOME={}\0", self.home().display());
-        let entries = fs::read_dir("/proc").unwrap().flatten();
-        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-        let ours = numbers.filter(|pid| {
-            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            String::from_utf8_lossy(&environment).contains(&home)
-        });
-        let named = |pid: i32| {
-            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            (pid, String::from_utf8_lossy(&words).replace('\0', " "))
-        };
-        ours.map(named).collect()
+        processes_at(&self.home())
     }
 
     /// Ends all of them, however often they start others.
     pub fn kill_all(&self) {
-        let started = Instant::now();
-        while started.elapsed() < Duration::from_secs(10) {
-            let left = self.processes();
-            if left.is_empty() {
-                return;
-            }
-            left.iter().for_each(|(pid, _)| kill(*pid));
-            thread::sleep(Duration::from_millis(2));
-        }
-        panic!("some will not go: {:?}", self.processes());
+        kill_all_at(&self.home());
     }
+}
+
+/// All processes that have this home, with their command lines.
+fn processes_at(home: &Path) -> Vec<(i32, String)> {
+    let home = format!("HOME={}\0", home.display());
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let ours = numbers.filter(|pid| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        String::from_utf8_lossy(&environment).contains(&home)
+    });
+    let named = |pid: i32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        (pid, String::from_utf8_lossy(&words).replace('\0', " "))
+    };
+    ours.map(named).collect()
+}
+
+/// Ends all that have this home, however often they start others.
+pub(crate) fn kill_all_at(home: &Path) {
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(10) {
+        let left = processes_at(home);
+        if left.is_empty() {
+            return;
+        }
+        left.iter().for_each(|(pid, _)| kill(*pid));
+        thread::sleep(Duration::from_millis(2));
+    }
+    panic!("some will not go: {:?}", processes_at(home));
 }
 
 /// Waits for something that others do in their own time.

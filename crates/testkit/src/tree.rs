@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -11,32 +12,38 @@ pub type Tree = BTreeMap<Vec<u8>, (char, u32, Vec<u8>)>;
 
 /// Reads everything below a folder but `.git`.
 pub fn read_tree(root: &Path) -> Tree {
-    let mut tree = Tree::new();
-    read_into(root, root, &mut tree);
-    tree
+    try_read_tree(root).unwrap()
 }
 
-fn read_into(root: &Path, folder: &Path, tree: &mut Tree) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+/// The same while others may write there; then something can go before it is read.
+pub fn try_read_tree(root: &Path) -> io::Result<Tree> {
+    let mut tree = Tree::new();
+    read_into(root, root, &mut tree)?;
+    Ok(tree)
+}
+
+fn read_into(root: &Path, folder: &Path, tree: &mut Tree) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
         if path.ends_with(".git") {
             continue;
         }
-        let meta = fs::symlink_metadata(&path).unwrap();
-        let key = path.strip_prefix(root).unwrap().as_os_str().as_bytes().to_vec();
+        let meta = fs::symlink_metadata(&path)?;
+        let key = path.strip_prefix(root).expect("it is below").as_os_str().as_bytes().to_vec();
         let mode = meta.mode() & 0o7777;
         let value = if meta.is_dir() {
-            read_into(root, &path, tree);
+            read_into(root, &path, tree)?;
             ('d', mode, Vec::new())
         } else if meta.is_symlink() {
-            ('l', 0, fs::read_link(&path).unwrap().as_os_str().as_bytes().to_vec())
+            ('l', 0, fs::read_link(&path)?.as_os_str().as_bytes().to_vec())
         } else if meta.is_file() {
-            ('f', mode, fs::read(&path).unwrap())
+            ('f', mode, fs::read(&path)?)
         } else {
             ('s', mode, Vec::new())
         };
         tree.insert(key, value);
     }
+    Ok(())
 }
 
 /// Every file below a folder with all that a change to it would show: times, inode, size, mode.

@@ -8,10 +8,11 @@
 
 use std::fs;
 
+use bivouac_testkit::agents::Lab;
 use bivouac_testkit::until;
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, agent};
+use crate::agent;
 use crate::screen::{Screen, greet_claude};
 
 /// The pane an agent runs in.

@@ -5,16 +5,17 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 
 mod commands;
-mod lab;
 mod memory;
 mod packages;
-mod request;
 mod screen;
 mod sdk;
 mod tools;
 mod tui;
 
-use lab::{Lab, agent};
+use std::path::{Path, PathBuf};
+
+use bivouac_testkit::agents::{Installed, Lab};
+use bivouac_testkit::left_out;
 
 /// What the scripted turn of `BUILD` looks like to a model, whatever the agent: who spoke, and what was said
 /// or done.
@@ -25,6 +26,19 @@ const BUILD: [&str; 5] = [
     "assistant:  +tool",
     "assistant: BUILD-DONE: wrote hello.txt and bash.txt.",
 ];
+
+/// The agent, if `cargo xtask check` could install it.
+fn agent(name: &str) -> Option<Installed> {
+    let folder = std::env::var_os("BIV_AGENTS").map(PathBuf::from);
+    let biv = Path::new(env!("CARGO_BIN_EXE_biv"));
+    let found = folder.and_then(|it| Installed::find(&it, name, biv));
+    if found.is_none() {
+        left_out(&format!(
+            "{name}: the released agent is not installed (`cargo xtask check` does that)"
+        ));
+    }
+    found
+}
 
 fn whole_story(name: &str) {
     let Some(agent) = agent(name) else {

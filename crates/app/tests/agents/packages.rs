@@ -5,8 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use bivouac_engine::setup;
+use bivouac_testkit::agents::Lab;
 
-use crate::lab::{Lab, agent};
+use crate::agent;
 
 /// Means something to every shell, and nothing to us.
 const TYPED: &str = "save it's $(touch pwned) `touch pwned` \"done\"";

@@ -3,10 +3,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use bivouac_testkit::agents::Lab;
 use bivouac_testkit::left_out;
 use serde_json::json;
-
-use crate::lab::Lab;
 
 /// tmux of one lab alone. All that runs in it ends with it.
 pub(crate) struct Screen<'l> {

@@ -1,8 +1,9 @@
 //! What models do with our tools in the released agents: every one is called, and what it did is there.
 
+use bivouac_testkit::agents::Lab;
 use serde_json::Value;
 
-use crate::lab::{Lab, agent};
+use crate::agent;
 
 fn every_tool(name: &str) {
     let Some(agent) = agent(name) else {

@@ -1,8 +1,9 @@
 //! A released agent as people see it: its screen in tmux, under supervision; left, killed, and brought back
 
+use bivouac_testkit::agents::Lab;
 use bivouac_testkit::until;
 
-use crate::lab::{Lab, agent};
+use crate::agent;
 use crate::screen::{Screen, greet_claude};
 
 #[test]
