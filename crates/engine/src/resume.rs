@@ -267,10 +267,7 @@ pub fn headless(kind: AgentKind, prompt: &str, extra: &[String]) -> Vec<String> 
 pub fn check_agent(kind: AgentKind, mode: Mode) -> Result<()> {
     let agent = agents::of(kind);
     let program = agent.program();
-    let Ok(found) = version_of(program) else {
-        return Err(Error::NoAgent { program });
-    };
-    let Some(found) = found else {
+    let Some(found) = found_version(program, version_of(program))? else {
         return Ok(());
     };
     let oldest = agent.oldest();
@@ -279,6 +276,18 @@ pub fn check_agent(kind: AgentKind, mode: Mode) -> Result<()> {
         return Err(Error::OldAgent { program, found: words(found), oldest: words(oldest) });
     }
     Ok(())
+}
+
+/// The version of an agent, as far as it is known. One that is there and slow to say it can still be started.
+fn found_version(
+    program: &'static str,
+    said: Result<Option<[u32; 3]>>,
+) -> Result<Option<[u32; 3]>> {
+    match said {
+        Ok(version) => Ok(version),
+        Err(Error::Capture(bivouac_capture::Error::TooSlow { .. })) => Ok(None),
+        Err(_) => Err(Error::NoAgent { program }),
+    }
 }
 
 /// What a program says its version is, if it says one.
@@ -326,12 +335,29 @@ pub fn checkpoint_of(plan: &ResumePlan) -> Option<&Checkpoint> {
 
 #[cfg(test)]
 mod tests {
-    use super::version_in;
+    use std::io;
+    use std::time::Duration;
+
+    use bivouac_capture::Error::{NotStarted, TooSlow};
+
+    use super::{found_version, version_in};
+    use crate::Error;
 
     #[test]
     fn versions_are_found_in_what_programs_say() {
         assert_eq!(version_in("2.1.325 (Claude Code)"), Some([2, 1, 325]));
         assert_eq!(version_in("codex-cli 0.166.0\n"), Some([0, 166, 0]));
         assert_eq!(version_in("no version"), None);
+    }
+
+    #[test]
+    fn only_what_is_not_there_is_said_to_be_missing() {
+        let program = || "codex".to_owned();
+        let slow = TooSlow { program: program(), within: Duration::from_secs(20) };
+        assert_eq!(found_version("codex", Err(slow.into())).unwrap(), None);
+        let source = io::Error::from(io::ErrorKind::NotFound);
+        let missing = NotStarted { program: program(), source };
+        let told = found_version("codex", Err(missing.into()));
+        assert!(matches!(told, Err(Error::NoAgent { program: "codex" })), "{told:?}");
     }
 }
