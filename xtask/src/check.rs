@@ -54,10 +54,10 @@ fn tests() -> Result<()> {
 }
 
 /// The released agents, at the versions the tests are written for. `None` where they cannot be had.
-fn agents() -> Result<Option<PathBuf>> {
+pub(crate) fn agents() -> Result<Option<PathBuf>> {
     for needed in ["npm", "node", "python3"] {
         if !is_installed(needed) {
-            println!("left out: the tests with the released agents, as there is no {needed}");
+            println!("left out: what is tried with the released agents, as there is no {needed}");
             return Ok(None);
         }
     }
@@ -70,7 +70,7 @@ fn agents() -> Result<Option<PathBuf>> {
         std::fs::write(folder.join("package.json"), &wanted)?;
         let args = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"];
         if let Err(error) = show(command("npm").args(args).current_dir(&folder)) {
-            println!("left out: the tests with the released agents ({error})");
+            println!("left out: what is tried with the released agents ({error})");
             return Ok(None);
         }
         std::fs::write(folder.join("installed.json"), &wanted)?;

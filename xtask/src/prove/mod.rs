@@ -7,11 +7,13 @@ mod damage;
 mod dice;
 mod disks;
 mod failures;
+mod fidelity;
 mod judge;
 mod kills;
 mod limit;
 mod model;
 mod operations;
+mod power;
 mod races;
 mod sabotage;
 mod stage;
@@ -73,7 +75,7 @@ struct Part {
     run: fn(&Proof) -> Result<Vec<Row>>,
 }
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 10] = [
     Part {
         name: "kills",
         about: "killed at every system call that changes something, and again while the next command heals",
@@ -88,6 +90,11 @@ const PARTS: [Part; 8] = [
         name: "disks",
         about: "a loop device that is really full, or read-only",
         run: disks::run,
+    },
+    Part {
+        name: "power",
+        about: "the power goes at any moment, and what was not synced is lost, torn or out of order",
+        run: power::run,
     },
     Part {
         name: "damage",
@@ -108,6 +115,11 @@ const PARTS: [Part; 8] = [
         name: "model",
         about: "random stories of edits, checkpoints, rollbacks, undos, forks, deletes, against a plain copy",
         run: model::run,
+    },
+    Part {
+        name: "fidelity",
+        about: "a released agent killed at a random moment of a job, then resumed",
+        run: fidelity::run,
     },
     Part {
         name: "sabotage",
