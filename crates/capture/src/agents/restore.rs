@@ -136,11 +136,7 @@ pub fn copy_lines(
 /// A new file of the agent's, private to the user. One that is there is never overwritten.
 pub fn create(path: &Path) -> Result<BufWriter<File>> {
     if let Some(folder) = path.parent() {
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)
-            .map_err(Error::io(folder))?;
+        make_folder(folder).map_err(Error::io(folder))?;
     }
     let file = File::options().write(true).create_new(true).mode(0o600).open(path);
     Ok(BufWriter::new(file.map_err(Error::io(path))?))
@@ -148,7 +144,20 @@ pub fn create(path: &Path) -> Result<BufWriter<File>> {
 
 pub fn finish(writer: BufWriter<File>, path: &Path) -> Result<()> {
     let file = writer.into_inner().map_err(|error| Error::io(path)(error.into_error()))?;
-    file.sync_all().map_err(Error::io(path))
+    let folder = path.parent().map_or(Ok(()), |it| File::open(it)?.sync_all());
+    file.sync_all().and(folder).map_err(Error::io(path))
+}
+
+/// Makes a folder with all above it that are missing, each durable before anything is in it.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let Some(above) = folder.parent().filter(|_| !folder.is_dir()) else {
+        return Ok(());
+    };
+    make_folder(above)?;
+    match std::fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if !folder.is_dir() => Err(error),
+        _ => File::open(above)?.sync_all(),
+    }
 }
 
 /// `-p PROMPT` among further arguments, for agents that call it otherwise: the prompt, and the rest.
