@@ -13,6 +13,7 @@ use bivouac::contract::thousands;
 use bivouac_core::agent::AgentKind;
 use bivouac_testkit::agents::{AGENTS, Installed};
 
+use super::dice::Dice;
 use super::table::Row;
 use super::{Proof, crew};
 use crate::{Result, check};
@@ -76,8 +77,9 @@ fn points(proof: &Proof, folder: &Path) -> Vec<Point> {
         }
         for number in 1..=proof.size(1, 10) {
             // Every start of an agent takes seconds; the last prompt is for those who have more of them.
-            let n_answers = proof.size(8, N_ANSWERS);
-            let kill = drawn(proof.seed ^ (place as u64) << 32 ^ number << 40, n_answers);
+            let n_answers = proof.size(8, N_ANSWERS as usize);
+            let dice = Dice::new(proof.seed, (place as u64) << 32 | number);
+            let kill = drawn(dice, n_answers);
             let both = [Way::Bivouac, Way::Own];
             let named = both.map(|way| Point { agent: agent.name, way, number, kill });
             points.extend(named.into_iter().filter(|it| proof.wants(&it.name())));
@@ -90,15 +92,9 @@ fn points(proof: &Proof, folder: &Path) -> Vec<Point> {
 
 /// A moment of the job: up to 1.2 seconds after the model was asked for one of its answers, so that it falls into
 /// thinking, speaking, the run of a tool, and the time between two turns.
-fn drawn(seed: u64, n_answers: u64) -> Kill {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    };
-    Kill { answer: 1 + next() % n_answers, wait: Duration::from_millis(next() % 1200) }
+fn drawn(mut dice: Dice, n_answers: usize) -> Kill {
+    let answer = 1 + dice.below(n_answers) as u64;
+    Kill { answer, wait: Duration::from_millis(dice.below(1_200) as u64) }
 }
 
 impl Point {

@@ -4,6 +4,8 @@ use std::fs;
 
 use bivouac_testkit::TestEnv;
 
+use crate::prove::dice::Dice;
+
 /// An operation on a world of its own.
 pub(super) struct Case {
     pub(super) name: &'static str,
@@ -106,8 +108,7 @@ fn case(name: &'static str, what: &'static str, prepare: fn(&TestEnv), act: Act)
 
 /// Bytes that do not shrink.
 fn noise(n: usize, seed: u64) -> Vec<u8> {
-    let mut dice = super::states::Dice::of(seed);
-    (0..n).map(|_| dice.below(256) as u8).collect()
+    Dice::new(seed, 0).bytes(n)
 }
 
 /// Files as they are before the first checkpoint.

@@ -8,7 +8,7 @@ use std::path::Path;
 use bivouac_testkit::{Run, TestEnv, Tree, read_tree};
 
 use super::cases::{Case, Told};
-use super::states::Dice;
+use crate::prove::dice::Dice;
 
 /// What a world holds.
 pub(super) struct Facts {
@@ -80,9 +80,9 @@ pub(super) fn check(
         return Err(format!("checkpoint {lost} is lost"));
     }
     let mut chosen: Vec<&String> = listed.iter().collect();
-    let mut dice = Dice::of(seed);
+    let mut dice = Dice::new(seed, 0);
     while chosen.len() > promise.n_restored {
-        chosen.remove(dice.below(chosen.len() as u64) as usize);
+        chosen.remove(dice.below(chosen.len()));
     }
     for id in chosen {
         let found = restored(env, id)?;
@@ -97,8 +97,15 @@ pub(super) fn check(
     }
     workspace(env, promise, told, &listed)?;
     let found = makes(env, case);
-    if told == Told::Done && found != promise.after.makes {
-        return Err(format!("{:?} are not what was said to be made", case.makes));
+    let is_there = |name: &str, tree: &Tree| {
+        let found = found.get(name).and_then(Option::as_ref);
+        tree.iter().all(|(path, is)| found.is_some_and(|found| found.get(path) == Some(is)))
+    };
+    let made = promise.after.makes.iter().filter_map(|(name, tree)| Some((*name, tree.as_ref()?)));
+    if told == Told::Done
+        && let Some((name, _)) = made.into_iter().find(|(name, tree)| !is_there(name, tree))
+    {
+        return Err(format!("{name} is not what was said to be made"));
     }
     if read_tree(&env.work().join(".git")) != promise.untouched.git {
         return Err("the repository was touched".to_owned());

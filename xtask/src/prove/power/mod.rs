@@ -17,6 +17,7 @@ use std::sync::Mutex;
 
 use bivouac_testkit::TestEnv;
 
+use super::dice::Dice;
 use super::stage::folder;
 use super::table::Row;
 use super::{Proof, crew};
@@ -24,7 +25,7 @@ use crate::Result;
 use cases::{Act, Case, Told};
 use check::{Facts, Promise, Untouched};
 use disk::{Disk, Node, Op, What};
-use states::{Cut, Cuts, Dice, Rest};
+use states::{Cut, Cuts, Rest};
 use story::Story;
 
 pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
@@ -201,7 +202,7 @@ fn worlds(proof: &Proof, watched: &Watched<'_>, cuts: &Cuts) -> (Vec<(Cut, Disk)
         all.retain(|cut| cut.to_string() == only);
     }
     // What was acknowledged, and what the strictest disk keeps, come first; then some of each kind by turns.
-    let mut dice = Dice::of(proof.seed);
+    let mut dice = Dice::new(proof.seed, 0);
     let mut drawn = Vec::new();
     for cut in all {
         let is_done = watched.told(cut) == Told::Done;

@@ -8,6 +8,7 @@ use std::fmt;
 
 use super::disk::{Disk, Ino, Name, Op};
 use super::story::Story;
+use crate::prove::dice::Dice;
 
 /// What became of the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,18 @@ pub(super) struct Cut {
     pub(super) rest: Rest,
 }
 
+impl Cut {
+    /// What the dice of this one follow from.
+    fn number(self) -> u64 {
+        let rest = match self.rest {
+            Rest::Ordered(n) => 2 * n + 1,
+            Rest::Some(n) => 2 * n + 2,
+            _ => 0,
+        };
+        (self.after as u64) << 32 | rest
+    }
+}
+
 impl fmt::Display for Cut {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "{}-{}", self.after, self.rest)
@@ -86,8 +99,8 @@ impl Cuts {
         let mut disk = start.clone();
         // Whether something new can be reached is a matter of its name.
         disk.nodes.extend(story.born.iter().cloned());
-        let mut dice = Dice::new(self.seed, cut);
-        let until = dice.below(cut.after as u64 + 1) as usize;
+        let mut dice = Dice::new(self.seed, cut.number());
+        let until = dice.below(cut.after + 1);
         let mut blocked: HashSet<(Ino, Name)> = HashSet::new();
         let mut whole: BTreeMap<Ino, bool> = BTreeMap::new();
         for (at, op) in story.ops[..cut.after].iter().enumerate() {
@@ -228,31 +241,5 @@ fn names_of(op: &Op) -> Vec<(Ino, Name)> {
         }
         Op::Rename { from, to, .. } => vec![from.clone(), to.clone()],
         _ => Vec::new(),
-    }
-}
-
-/// Choices that follow from a seed.
-pub(super) struct Dice(u64);
-
-impl Dice {
-    fn new(seed: u64, cut: Cut) -> Self {
-        let salt = match cut.rest {
-            Rest::Ordered(n) => 2 * n + 1,
-            Rest::Some(n) => 2 * n + 2,
-            _ => 0,
-        };
-        Self(seed ^ (cut.after as u64) << 32 ^ salt << 8)
-    }
-
-    pub(super) fn of(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(super) fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % end
     }
 }
