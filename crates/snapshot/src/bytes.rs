@@ -44,6 +44,15 @@ impl<'a> Reader<'a> {
         self.array::<1>().map(|[byte]| byte)
     }
 
+    /// Yes or no, and nothing else.
+    pub(crate) fn bool(&mut self) -> Option<bool> {
+        match self.byte()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
     pub(crate) fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)
     }
@@ -56,6 +65,7 @@ impl<'a> Reader<'a> {
         self.array().map(i64::from_le_bytes)
     }
 
+    /// Only as [`put_varint`] writes it: what is stored has one form, or its address would not be its own.
     pub(crate) fn varint(&mut self) -> Option<u64> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
@@ -63,7 +73,7 @@ impl<'a> Reader<'a> {
             let bits = u64::from(byte & 0x7f);
             value |= bits.checked_shl(shift).filter(|shifted| shifted >> shift == bits)?;
             if byte & 0x80 == 0 {
-                return Some(value);
+                return (byte != 0 || shift == 0).then_some(value);
             }
         }
         None
@@ -103,6 +113,13 @@ mod tests {
             put_signed(&mut out, value);
             prop_assert_eq!(Reader::new(&out).signed(), Some(value));
         }
+    }
+
+    #[test]
+    fn a_varint_has_one_form() {
+        assert_eq!(Reader::new(&[0]).varint(), Some(0));
+        assert_eq!(Reader::new(&[0x80, 0]).varint(), None);
+        assert_eq!(Reader::new(&[0x81, 0x80, 0]).varint(), None);
     }
 
     #[test]

@@ -71,8 +71,9 @@ impl StatCache {
         }
         let checksum = reader.array()?;
         let base = Base::read(&mut reader)?;
-        let is_whole = base.line(&checksum)[BASE_LEN..] == *reader.take(CHECKSUM_LEN)?
-            && hash(&bytes[BODY_AT..]) == checksum;
+        reader.take(CHECKSUM_LEN)?;
+        let is_whole =
+            bytes[BASE_AT..BODY_AT] == base.line(&checksum) && hash(&bytes[BODY_AT..]) == checksum;
         is_whole.then_some(Self { bytes, base })
     }
 

@@ -148,7 +148,7 @@ pub(crate) fn decode_entry(reader: &mut Reader<'_>) -> Option<Entry> {
         }
         LINK => Entry::Link(reader.object_id()?),
         FOLDER => Entry::Folder { mode: mode(reader)?, tree: reader.object_id()? },
-        GAP => Entry::Gap { why: gap_from_code(reader.byte()?)?, is_folder: reader.byte()? == 1 },
+        GAP => Entry::Gap { why: gap_from_code(reader.byte()?)?, is_folder: reader.bool()? },
         _ => return None,
     };
     Some(entry)
@@ -234,6 +234,15 @@ mod tests {
         fn no_bytes_make_the_decoder_fall(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let _result = Tree::decode(&ObjectId::of(&bytes), &bytes);
         }
+    }
+
+    #[test]
+    fn a_tree_has_one_form() {
+        let entry = Entry::Gap { why: Gap::Ignored, is_folder: false };
+        let mut bytes = Tree { entries: vec![(b"a"[..].into(), entry)] }.encode();
+        assert!(Tree::decode(&ObjectId::of(&bytes), &bytes).is_ok());
+        *bytes.last_mut().unwrap() = 2;
+        assert!(Tree::decode(&ObjectId::of(&bytes), &bytes).is_err());
     }
 
     #[test]

@@ -79,13 +79,18 @@ fn the_watchers_clock_is_kept_with_the_records_and_replaced_with_the_checkpoint(
 #[test]
 fn no_part_of_the_base_can_be_damaged_unnoticed() {
     let stage = Stage::new();
-    stage.write("file", "x").scan(Since::Unknown, Moment::Rested);
-    let bytes = fs::read(&stage.cache).unwrap();
-    // After the magic and the checksum of the records: checkpoint, watcher and tick, and their checksum.
-    for at in 40..40 + 40 + 32 {
-        let mut damaged = bytes.clone();
-        damaged[at] ^= 1;
-        fs::write(&stage.cache, damaged).unwrap();
-        assert!(StatCache::load(&stage.cache).is_none(), "byte {at}");
+    stage.write("file", "x");
+    for token in [Some(TOKEN), None] {
+        let now_ns = stage.now_ns(Moment::Rested);
+        stage.ask(&Ask { token, ..Ask::new(Some(&stage.cache), Since::Unknown, now_ns) });
+        let bytes = fs::read(&stage.cache).unwrap();
+        // After the magic and the checksum of the records: checkpoint, watcher and tick, and their checksum.
+        for at in 40..40 + 40 + 32 {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            fs::write(&stage.cache, damaged).unwrap();
+            assert!(StatCache::load(&stage.cache).is_none(), "byte {at}");
+        }
+        fs::write(&stage.cache, bytes).unwrap();
     }
 }
