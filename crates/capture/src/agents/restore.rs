@@ -65,7 +65,9 @@ pub struct Rewrite {
 impl Rewrite {
     /// Paths stand in JSON strings, so they are replaced as they are written there.
     pub fn new(kept: &Kept, order: &Order) -> Self {
-        let moves = kept.workspace != order.workspace && kept.workspace != "/";
+        // What stands in every path, or everywhere, is no folder that could have moved.
+        let is_one = !matches!(kept.workspace.as_str(), "" | "/");
+        let moves = is_one && kept.workspace != order.workspace;
         let folder = moves.then(|| (in_json(&kept.workspace), in_json(&order.workspace)));
         Self { folder, ids: Vec::new() }
     }
@@ -106,8 +108,9 @@ fn replace_whole(line: &str, from: &str, to: &str) -> String {
 }
 
 fn in_json(text: &str) -> String {
-    serde_json::to_string(text)
-        .map_or_else(|_| text.to_owned(), |quoted| quoted.trim_matches('"').to_owned())
+    let quoted = serde_json::to_string(text).unwrap_or_default();
+    let bare = quoted.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+    bare.unwrap_or(text).to_owned()
 }
 
 /// Copies JSON lines from one file to a new one, changing each as `change` says; `None` leaves it out, and
@@ -183,6 +186,27 @@ mod tests {
         check("It is in /code/app.", "It is in /else/where.");
         check("/code/app\\n/code/app", "/else/where\\n/else/where");
         check("/my/code/app", "/my/code/app");
+    }
+
+    #[test]
+    fn a_conversation_of_no_folder_stays_as_it_is() {
+        let rewrite = |workspace: &str| {
+            let folder = PathBuf::from("/kept");
+            let (id, parts) = ("old".parse().unwrap(), Vec::new());
+            let kept = Kept { id, folder, parts, workspace: workspace.to_owned() };
+            let order = Order {
+                home: PathBuf::from("/home/me"),
+                workspace: "/else/where".to_owned(),
+                new_id: "new".to_owned(),
+                now: "2026-01-21T14-30-00".to_owned(),
+                scratch: PathBuf::from("/scratch"),
+                extra: Vec::new(),
+            };
+            Rewrite::new(&kept, &order).apply(r#"{"cwd":"/a\"","more":"/b"}"#)
+        };
+        assert_eq!(rewrite(""), r#"{"cwd":"/a\"","more":"/b"}"#);
+        assert_eq!(rewrite("/"), r#"{"cwd":"/a\"","more":"/b"}"#);
+        assert_eq!(rewrite("/a\""), r#"{"cwd":"/else/where","more":"/b"}"#);
     }
 
     #[test]
