@@ -2,7 +2,7 @@
 //!
 //! - [`cli`]: one file per command
 //! - [`ui`]: what people see, and are asked; [`choice`], [`keyboard`]: one of several, by key
-//! - `mcp`: the same commands, for models
+//! - [`mcp`]: the same commands, for models
 //! - [`contract`]: JSON that leaves the process
 //! - [`report`]: errors, printed in one place
 
@@ -10,6 +10,6 @@ pub mod choice;
 pub mod cli;
 pub mod contract;
 pub mod keyboard;
-mod mcp;
+pub mod mcp;
 pub mod report;
 pub mod ui;

@@ -52,6 +52,11 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Serves until the client goes.
 pub(crate) fn serve(wishes: &Wishes) -> io::Result<()> {
     let (input, output) = take_streams()?;
+    serve_between(wishes, input, output)
+}
+
+/// Serves a client that writes to one file and reads from another, until the first one ends.
+pub fn serve_between(wishes: &Wishes, input: File, output: File) -> io::Result<()> {
     let (wire, written) = Wire::open(input, output);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
