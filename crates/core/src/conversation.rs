@@ -70,7 +70,8 @@ pub struct Tokens {
 
 impl Tokens {
     pub const fn total(&self) -> u64 {
-        self.input + self.output + self.cache_read + self.cache_write
+        let read = self.input.saturating_add(self.cache_read);
+        read.saturating_add(self.output).saturating_add(self.cache_write)
     }
 }
 
@@ -93,7 +94,7 @@ pub struct Usage {
 
 impl Usage {
     pub fn total(&self) -> u64 {
-        self.by_model.values().map(Tokens::total).sum()
+        self.by_model.values().map(Tokens::total).fold(0, u64::saturating_add)
     }
 }
 

@@ -60,8 +60,8 @@ fn read_answer(record: Input<'_>, is_first: bool, reading: &mut Reading) {
         let cache_read = number("cached");
         // Gemini counts what came from a cache as input, too, and thoughts apart from the answer.
         let counted = Tokens {
-            input: number("input").saturating_sub(cache_read) + number("tool"),
-            output: number("output") + number("thoughts"),
+            input: number("input").saturating_sub(cache_read).saturating_add(number("tool")),
+            output: number("output").saturating_add(number("thoughts")),
             cache_read,
             cache_write: 0,
         };
