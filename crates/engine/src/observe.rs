@@ -46,7 +46,7 @@ const LONG_SCAN_BYTES: u64 = 6 << 20;
 
 impl Hook {
     pub fn observation(&self) -> Option<Observation> {
-        let input = serde_json::from_str(&self.input).ok()?;
+        let input = agents::parse(self.input.as_bytes()).ok()?;
         agents::of(self.agent).observe(&self.event, Input::new(&input))
     }
 

@@ -29,7 +29,7 @@ use install::{Folders, Place, Scope, Trust};
 use reading::{Conversation, Part, Reading};
 use restore::{Kept, Launch, Order};
 
-pub use input::Input;
+pub use input::{Input, parse};
 
 /// What Bivouac must know about an agent.
 pub trait Agent: Sync {

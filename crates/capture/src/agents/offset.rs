@@ -53,7 +53,7 @@ fn parse(line: &[u8]) -> Line {
     let text = line[start..].trim_ascii();
     match text.is_empty() {
         true => Line::Blank,
-        false => serde_json::from_slice(text).map_or(Line::Bad, Line::Record),
+        false => super::parse(text).map_or(Line::Bad, Line::Record),
     }
 }
 
@@ -104,6 +104,13 @@ mod tests {
         assert_eq!(progress, Progress { offset: 16, n_lines: 2, n_bad: 0 });
         let (seen, _) = read(b"{\"a\":1}\n{\"b\":2}\n", 8);
         assert_eq!(seen, [r#"{"b":2}"#]);
+    }
+
+    #[test]
+    fn a_line_with_half_a_character_is_read() {
+        let (seen, progress) = read(b"{\"a\":\"cut \\ud83d\"}\n", 0);
+        assert_eq!(seen, ["{\"a\":\"cut \u{fffd}\"}"]);
+        assert_eq!(progress.n_bad, 0);
     }
 
     #[test]

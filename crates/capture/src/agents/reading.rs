@@ -135,7 +135,7 @@ pub fn read_on(agent: &dyn Agent, part: &Part, reading: &mut Reading) -> Result<
         }
         Source::Bytes(bytes) => {
             *reading = Reading { offset: bytes.len() as u64, ..Reading::default() };
-            if let Ok(record) = serde_json::from_slice(bytes) {
+            if let Ok(record) = super::parse(bytes) {
                 agent.read(&record, reading);
             }
         }

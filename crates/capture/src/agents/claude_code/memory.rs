@@ -5,8 +5,6 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 /// The folder of a project, whether it is there or not.
 pub fn project_folder(home: &Path, workspace: &Path) -> PathBuf {
     let name: String = workspace
@@ -31,7 +29,7 @@ fn place_in(path: &Path) -> Option<PathBuf> {
     let file = fs::File::open(path).ok()?;
     let lines = BufReader::new(file).lines().take(MANY).map_while(Result::ok);
     let mut places = lines.filter_map(|line| {
-        let record: Value = serde_json::from_str(&line).ok()?;
+        let record = crate::agents::parse(line.as_bytes()).ok()?;
         record.get("cwd")?.as_str().map(PathBuf::from)
     });
     places.next()

@@ -6,7 +6,7 @@ use bivouac_core::text::Note;
 use bivouac_core::work::{Task, TaskStatus};
 use serde_json::Value;
 
-use crate::agents::Input;
+use crate::agents::{Input, parse};
 
 /// A skill that the person named is put into words: `The user explicitly invoked the "/checkpoint" skill …`.
 fn skill_in(prompt: &str) -> Option<&str> {
@@ -83,8 +83,7 @@ fn happening(event: &str, input: Input<'_>) -> Happening {
 fn call(input: Input<'_>) -> ToolCall {
     let tool = input.text("toolName").unwrap_or_default();
     // Some releases hand the arguments over as text.
-    let parsed: Option<Value> =
-        input.str("toolArgs").and_then(|text| serde_json::from_str(text).ok());
+    let parsed: Option<Value> = input.str("toolArgs").and_then(|text| parse(text.as_bytes()).ok());
     let arguments = parsed.as_ref().map_or(input.at("toolArgs"), Input::new);
     let kind = match tool.as_str() {
         "bash" | "powershell" | "shell" => ToolKind::Shell,

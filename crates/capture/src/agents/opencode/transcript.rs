@@ -9,9 +9,9 @@ use rusqlite::{Connection, OpenFlags, Row};
 use serde_json::{Map, Value, json};
 
 use super::launch;
-use crate::agents::Input;
 use crate::agents::reading::{Conversation, OpenCall, Part, Reading, Source, open};
 use crate::agents::restore::{Kept, Launch, Order, Rewrite, create, finish};
+use crate::agents::{Input, parse};
 use crate::{Error, Result};
 
 /// The conversation, and those of its sub-agents.
@@ -68,8 +68,7 @@ fn export(connection: &Connection, session: &str) -> Result<Option<Value>> {
 
 fn info(row: &Row<'_>) -> Result<Value> {
     let text = |column| row.get::<_, Option<String>>(column);
-    let parsed =
-        |text: Option<String>| text.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    let parsed = |text: Option<String>| text.and_then(|text| parse(text.as_bytes()).ok());
     let all = json!({
         "id": text(0)?, "slug": text(1)?, "projectID": text(2)?, "directory": text(3)?, "path": text(4)?,
         "title": text(5)?, "version": text(6)?, "parentID": text(7)?, "agent": text(8)?,
@@ -95,7 +94,7 @@ fn parts_of(connection: &Connection, session: &str, message: &str) -> Result<Vec
 }
 
 fn with_ids(data: &str, ids: &[(&str, &str)]) -> Value {
-    let mut value: Value = serde_json::from_str(data).unwrap_or_else(|_| json!({}));
+    let mut value: Value = parse(data.as_bytes()).unwrap_or_else(|_| json!({}));
     if let Some(fields) = value.as_object_mut() {
         fields.extend(ids.iter().map(|(key, id)| ((*key).to_owned(), Value::from(*id))));
     }
@@ -116,7 +115,7 @@ pub(super) fn read(document: Input<'_>, reading: &mut Reading) {
                 let model = info.str("modelID").unwrap_or("unknown").to_owned();
                 let counted = Tokens {
                     input: number("input"),
-                    output: number("output") + number("reasoning"),
+                    output: number("output").saturating_add(number("reasoning")),
                     cache_read: cache("read"),
                     cache_write: cache("write"),
                 };
@@ -152,7 +151,7 @@ pub(super) fn restore(kept: &Kept, order: &Order) -> Result<Launch> {
     let main = kept.main();
     let text = std::fs::read_to_string(&main).map_err(Error::io(&main))?;
     let text = Rewrite::new(kept, order).apply(&text);
-    let mut document: Value = serde_json::from_str(&text)
+    let mut document: Value = parse(text.as_bytes())
         .map_err(|_| Error::Unexpected { program: "opencode".to_owned(), what: "its export" })?;
     rename_ids(&mut document, &order.new_id);
     let id = Input::new(&document).at("info").text("id").ok_or(Error::NotText)?;
