@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::Result;
 use crate::prove;
-use crate::tools::{cargo, command, is_installed, package, root, show};
+use crate::tools::{cargo, command, is_installed, package, root, show, tool};
 
 const DENY: &str = "0.20.2";
 
@@ -83,18 +83,4 @@ fn deny() -> Result<()> {
     // Advisories live in a repository of their own, which not every machine can reach.
     let args = ["--offline", "check", "licenses", "bans", "sources"];
     show(command(deny).args(args).current_dir(root()))
-}
-
-/// A tool from the registry, built once into `target/tools`.
-fn tool(name: &str, version: &str) -> Result<PathBuf> {
-    let folder = root().join("target/tools");
-    let binary = folder.join("bin").join(name);
-    if !binary.exists() {
-        println!("installing {name} {version} into target/tools");
-        let version = format!("{name}@{version}");
-        let mut install = cargo(&["install", "--locked", "--quiet", &version, "--root"]);
-        show(install.arg(&folder).env("CARGO_TARGET_DIR", folder.join("build")))?;
-        std::fs::remove_dir_all(folder.join("build"))?;
-    }
-    Ok(binary)
 }

@@ -60,6 +60,20 @@ pub(crate) fn package(name: &str) -> bool {
     }
 }
 
+/// A tool from the registry, built once into `target/tools`.
+pub(crate) fn tool(name: &str, version: &str) -> Result<PathBuf> {
+    let folder = root().join("target/tools");
+    let binary = folder.join("bin").join(name);
+    if !binary.exists() {
+        println!("installing {name} {version} into target/tools");
+        let version = format!("{name}@{version}");
+        let mut install = cargo(&["install", "--locked", "--quiet", &version, "--root"]);
+        show(install.arg(&folder).env("CARGO_TARGET_DIR", folder.join("build")))?;
+        std::fs::remove_dir_all(folder.join("build"))?;
+    }
+    Ok(binary)
+}
+
 fn name(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")

@@ -8,6 +8,7 @@ mod dice;
 mod disks;
 mod failures;
 mod fidelity;
+mod fuzz;
 mod judge;
 mod kills;
 mod limit;
@@ -75,7 +76,7 @@ struct Part {
     run: fn(&Proof) -> Result<Vec<Row>>,
 }
 
-const PARTS: [Part; 10] = [
+const PARTS: [Part; 11] = [
     Part {
         name: "kills",
         about: "killed at every system call that changes something, and again while the next command heals",
@@ -115,6 +116,11 @@ const PARTS: [Part; 10] = [
         name: "model",
         about: "random stories of edits, checkpoints, rollbacks, undos, forks, deletes, against a plain copy",
         run: model::run,
+    },
+    Part {
+        name: "fuzz",
+        about: "inputs made up by a fuzzer, for everything that reads what others wrote",
+        run: fuzz::run,
     },
     Part {
         name: "fidelity",
