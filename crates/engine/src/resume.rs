@@ -283,11 +283,10 @@ fn found_version(
     program: &'static str,
     said: Result<Option<[u32; 3]>>,
 ) -> Result<Option<[u32; 3]>> {
-    match said {
-        Ok(version) => Ok(version),
-        Err(Error::Capture(bivouac_capture::Error::TooSlow { .. })) => Ok(None),
-        Err(_) => Err(Error::NoAgent { program }),
-    }
+    said.or_else(|error| match error {
+        Error::Capture(bivouac_capture::Error::TooSlow { .. }) => Ok(None),
+        _ => Err(Error::NoAgent { program }),
+    })
 }
 
 /// What a program says its version is, if it says one.

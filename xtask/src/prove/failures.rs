@@ -55,9 +55,9 @@ fn troubles(
         let may = calls.iter().filter(move |call| is_possible(&call.name, error));
         may.step_by(step).map(|call| Trouble::Call(call.clone(), Fate::Fails(error))).collect()
     };
-    let every = if operation.kind == Kind::Hook { proof.size(3, 1) } else { 1 };
+    let every = if operation.kind == Kind::Hook { proof.size(6, 1) } else { 1 };
     let some = proof.size(9, 1);
-    let lies = calls.iter().filter(|call| call.into_pack.is_some());
+    let lies = calls.iter().filter(|call| call.is_into_pack);
     let most_blocks = proof.size(0..400, 0..800);
     vec![
         ("ENOSPC", fails("ENOSPC", every)),

@@ -33,7 +33,7 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
 
 fn killed(proof: &Proof, operation: &Operation, calls: &[Call]) -> Row {
     let name = |call: &Call| format!("{} {call}", operation.name);
-    let (points, one_in) = proof.some(calls, proof.size(75, usize::MAX), name);
+    let (points, one_in) = proof.some(calls, proof.size(68, usize::MAX), name);
     let n_met = AtomicU64::new(0);
     let trial = |(stage, scene): &mut (Stage, Scene), call: &&Call| {
         stage.bring_back().map_err(|error| error.to_string())?;

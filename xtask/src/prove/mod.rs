@@ -32,6 +32,7 @@ use table::Row;
 const SEED: u64 = 7;
 
 #[derive(clap::Args, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag on the command line")]
 pub(crate) struct ProveArgs {
     /// What runs with all tests: at most ten minutes on two cores (the default)
     #[arg(long, conflicts_with = "full")]

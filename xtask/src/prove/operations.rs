@@ -98,12 +98,7 @@ pub(super) const OPERATIONS: [Operation; 15] = [
         kind: Kind::Mends,
     },
     Operation { name: "spool", set_up: spooled, words: &["status"], kind: Kind::Keeps },
-    Operation {
-        name: "note",
-        set_up: edited,
-        words: &["note", "add", "as it is"],
-        kind: Kind::Keeps,
-    },
+    Operation { name: "note", set_up: edited, words: &["note", "as it is"], kind: Kind::Keeps },
     Operation {
         name: "delete",
         set_up: edited,
@@ -119,7 +114,7 @@ pub(super) const OPERATIONS: [Operation; 15] = [
     Operation {
         name: "bundle",
         set_up: edited,
-        words: &["export", "bundle", "../b.tar.gz"],
+        words: &["export", "bundle", "one", "--file", "../b.tar.gz"],
         kind: Kind::Keeps,
     },
 ];

@@ -50,7 +50,7 @@ impl Request {
         for message in self.messages() {
             match message.role.as_str() {
                 "assistant" => lines.push(message.line()),
-                "user" => lines.extend(message.prompt()),
+                "user" => lines.extend(message.prompts()),
                 _ => {}
             }
         }
@@ -63,7 +63,7 @@ impl Request {
         for message in self.messages() {
             match message.role.as_str() {
                 "assistant" => lines.push(said(&message.text, &message.calls)),
-                "user" => lines.extend(message.prompt()),
+                "user" => lines.extend(message.prompts()),
                 _ => {}
             }
             lines.extend(message.results.iter().map(|it| format!("tool: {}", plain(it))));
@@ -99,10 +99,11 @@ impl Message {
         format!("{}: {}{tool}", self.role, self.text)
     }
 
-    fn prompt(&self) -> Option<String> {
-        let mut lines = self.text.lines().map(|line| line.trim_matches('"'));
-        let prompt = lines.find(|line| PROMPTS.iter().any(|it| line.starts_with(it)));
-        prompt.map(|prompt| format!("user: {prompt}"))
+    /// One after the other: an agent may put two of them into one message.
+    fn prompts(&self) -> Vec<String> {
+        let lines = self.text.lines().map(|line| line.trim_matches('"'));
+        let prompts = lines.filter(|line| PROMPTS.iter().any(|it| line.starts_with(it)));
+        prompts.map(|prompt| format!("user: {prompt}")).collect()
     }
 }
 

@@ -149,7 +149,7 @@ fn shortfalls(proof: &Proof, point: &Point, outcome: &Outcome) -> Vec<String> {
         } else if !score.lost.is_empty() {
             found.push(format!("{place}: the checkpoint held more: {:#?}", score.lost));
         }
-        if !score.has_files {
+        if score.has_files == Some(false) {
             found.push(format!("{place}: the files are others"));
         }
     }
@@ -172,7 +172,12 @@ fn figures(scores: &[&Score], way: Way, files: &str) -> String {
         // Only what is whole is called whole.
         format!("{} %", if percent < 100.0 { percent.floor() } else { percent })
     };
-    let n_files = scores.iter().filter(|it| it.has_files).count();
+    let n_files = scores.iter().filter(|it| it.has_files == Some(true)).count();
+    let n_unsaved = scores.iter().filter(|it| it.has_files.is_none()).count();
+    let unsaved = match n_unsaved {
+        0 => String::new(),
+        n => format!(" ({n} killed before the first)"),
+    };
     let facts = match way {
         Way::Bivouac => format!("tasks, decisions, blockers, next action {}", mean(|it| it.facts)),
         Way::Own => "no place for tasks, decisions, blockers, next action".to_owned(),
@@ -182,7 +187,7 @@ fn figures(scores: &[&Score], way: Way, files: &str) -> String {
         None => "nothing reached the model".to_owned(),
     };
     let conversation = mean(|it| it.conversation);
-    format!("conversation {conversation}, {files} {n_files} of {n}, {facts}, {cost}")
+    format!("conversation {conversation}, {files} {n_files} of {n}{unsaved}, {facts}, {cost}")
 }
 
 /// What it cost in the middle.

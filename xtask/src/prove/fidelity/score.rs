@@ -19,7 +19,8 @@ pub(super) struct Score {
     pub(super) conversation: f64,
     /// Messages of the last checkpoint that did not come back.
     pub(super) lost: Vec<String>,
-    pub(super) has_files: bool,
+    /// `None` where nothing had been saved that could be compared with.
+    pub(super) has_files: Option<bool>,
     pub(super) facts: f64,
     /// Tokens of the first request, and seconds until it came. `None` if none came.
     pub(super) cost: Option<(usize, f64)>,

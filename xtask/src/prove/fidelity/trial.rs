@@ -56,9 +56,15 @@ pub(super) struct Outcome {
 
 /// What is known from outside at the kill.
 struct Wreck {
-    /// What the workspace was like, and from when on, in milliseconds.
-    film: Vec<(i64, Tree)>,
+    film: Vec<Picture>,
     log: Vec<Value>,
+}
+
+/// What the workspace was like, and when that was seen first and last, in milliseconds.
+struct Picture {
+    first: i64,
+    last: i64,
+    tree: Tree,
 }
 
 pub(super) fn run(agent: Installed, way: Way, kill: Kill) -> Result<Outcome, String> {
@@ -81,15 +87,19 @@ pub(super) fn run(agent: Installed, way: Way, kill: Kill) -> Result<Outcome, Str
         copy(&store, kept.path()).map_err(|error| error.to_string())?;
     }
     let mut here = go_on(&lab, way, &[], &known)?;
-    here.has_files = read_tree(&lab.work()) == tree;
+    here.has_files = Some(read_tree(&lab.work()) == tree);
     // The machine is another one: what was in the home, in the workspace and in the store since is not there.
     lab.kill_all();
     let another = become_another(&lab, way, kept.path()).map_err(|error| error.to_string())?;
     let with_files: &[&str] = if saved.files_at.is_some() { &["--workspace"] } else { &[] };
     let mut elsewhere = go_on(&another, way, with_files, &known)?;
-    let filmed = saved.files_at.and_then(|at| wreck.film.iter().rfind(|(from, _)| *from <= at));
-    let expected = filmed.map_or(&tree, |(_, tree)| tree);
-    elsewhere.has_files = read_tree(&another.work()) == *expected;
+    let files = read_tree(&another.work());
+    elsewhere.has_files = match (way, saved.files_at) {
+        (Way::Bivouac, Some(at)) => Some(wreck.was(at, &files)),
+        // Nothing was saved yet: nothing is promised, and nothing came back either.
+        (Way::Bivouac, None) => None,
+        (Way::Own, _) => Some(files == tree),
+    };
     another.kill_all();
     Ok(Outcome { here, elsewhere })
 }
@@ -138,12 +148,25 @@ fn work_until(lab: &Lab, kill: Kill) -> Result<Wreck, String> {
     Err(format!("the job ended before answer {}\n{}", kill.answer, said(lab)))
 }
 
-fn watch(lab: &Lab, film: &mut Vec<(i64, Tree)>) {
+fn watch(lab: &Lab, film: &mut Vec<Picture>) {
     // A file that goes while it is looked at is looked at again.
     let Ok(tree) = try_read_tree(&lab.work()) else { return };
-    if film.last().is_none_or(|(_, last)| *last != tree) {
-        let now = UNIX_EPOCH.elapsed().map_or(0, |it| it.as_millis() as i64);
-        film.push((now, tree));
+    let now = UNIX_EPOCH.elapsed().map_or(0, |it| it.as_millis() as i64);
+    match film.last_mut().filter(|picture| picture.tree == tree) {
+        Some(picture) => picture.last = now,
+        None => film.push(Picture { first: now, last: now, tree }),
+    }
+}
+
+impl Wreck {
+    /// Was the workspace like this then? Between two pictures it can have been like either.
+    fn was(&self, at: i64, tree: &Tree) -> bool {
+        let mut places = 0..self.film.len();
+        places.any(|n| {
+            let from = if n == 0 { i64::MIN } else { self.film[n - 1].last };
+            let to = self.film.get(n + 1).map_or(i64::MAX, |next| next.first);
+            (from..=to).contains(&at) && self.film[n].tree == *tree
+        })
     }
 }
 
@@ -180,6 +203,8 @@ fn become_another(lab: &Lab, way: Way, kept: &std::path::Path) -> std::io::Resul
             false => fs::remove_file(path)?,
         }
     }
+    // Bivouac knows where transcripts were: as long as they are there, it would read on in them.
+    fs::remove_dir_all(lab.home())?;
     if way == Way::Own {
         return Ok(lab.with_bare_home());
     }

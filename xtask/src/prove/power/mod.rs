@@ -4,6 +4,7 @@
 
 mod cases;
 mod check;
+mod device;
 mod disk;
 mod record;
 mod states;
@@ -31,6 +32,9 @@ use story::Story;
 pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
     let cases = cases::all();
     let wanted: Vec<&Case> = cases.iter().filter(|case| wants(proof, case)).collect();
+    if proof.only.as_deref().is_some_and(|only| only.ends_with(" ext4")) {
+        return device::run(proof, &wanted);
+    }
     let rows = Mutex::new(Vec::new());
     let failed = crew::each(
         &wanted,
@@ -50,6 +54,9 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
         figures: String::new(),
     }));
     rows.sort_by_key(|row| wanted.iter().position(|case| row.what.ends_with(case.what)));
+    if proof.is_full {
+        rows.extend(device::run(proof, &wanted)?);
+    }
     Ok(rows)
 }
 
@@ -69,9 +76,8 @@ struct Watched<'w> {
 }
 
 fn tried(proof: &Proof, case: &Case) -> Result<Row> {
-    let mut env = world(&proof.binary)?;
-    // One thread does things in the same order whenever it is asked to.
-    env.set("RAYON_NUM_THREADS", "1");
+    let mut env = TestEnv::new_in(&proof.binary.to_string_lossy(), &folder());
+    furnish(&mut env)?;
     let watched = watch(proof, case, &env)?;
     let cuts = Cuts::new(&watched.story, proof.seed);
     let (worlds, n_possible) = worlds(proof, &watched, &cuts);
@@ -103,14 +109,14 @@ fn tried(proof: &Proof, case: &Case) -> Result<Row> {
     })
 }
 
-/// A workspace with a repository, a home, and something outside. In memory where there is such a place: what is durable
-/// there is decided here, and the machine's disk need not be waited for.
-fn world(binary: &Path) -> Result<TestEnv> {
-    let env = TestEnv::new_in(&binary.to_string_lossy(), &folder());
+/// Puts a repository into the workspace, and something outside.
+fn furnish(env: &mut TestEnv) -> Result<()> {
     env.git(&["init", "-q", "-b", "main"]);
     fs::create_dir(env.root().join("outside"))?;
     fs::write(env.root().join("outside/mine"), "not yours")?;
-    Ok(env)
+    // One thread does things in the same order whenever it is asked to.
+    env.set("RAYON_NUM_THREADS", "1");
+    Ok(())
 }
 
 /// The repository and what is outside are never to be written; where they are, they stay.
@@ -217,7 +223,7 @@ fn worlds(proof: &Proof, watched: &Watched<'_>, cuts: &Cuts) -> (Vec<(Cut, Disk)
     let mut seen = HashSet::new();
     let mut worlds = Vec::new();
     for (_, cut) in drawn {
-        if worlds.len() >= proof.size(60, 550) {
+        if worlds.len() >= proof.size(60, 400) {
             break;
         }
         let world = cuts.disk(&watched.start, &watched.story, cut);
