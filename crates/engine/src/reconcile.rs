@@ -66,6 +66,7 @@ impl Engine {
         }
         drop(alone);
         engine.heal()?;
+        engine.take_in_spool()?;
         Ok((engine, report))
     }
 

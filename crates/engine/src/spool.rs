@@ -78,12 +78,7 @@ fn write(home: &Home, id: Uuid, kind: &str, spooled: &impl Serialize) -> Result<
 impl Engine {
     /// Takes in what hooks had to put aside. One that makes no sense is kept with the damaged files.
     pub(crate) fn take_in_spool(&mut self) -> Result<()> {
-        let mut paths: Vec<PathBuf> = match fs::read_dir(self.home.spool()) {
-            Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
-            Err(_) => return Ok(()),
-        };
-        paths.retain(|path| path.extension().is_some_and(|it| it == "hook" || it == "failure"));
-        paths.sort();
+        let paths = notes(&self.home);
         // What waits may come from any workspace.
         if !paths.is_empty() {
             self.know_all_secrets();
@@ -181,6 +176,21 @@ impl Engine {
         self.journal.append(self.clock.now(), events.collect(), &[])?;
         Ok(())
     }
+}
+
+/// What waits, in the order in which it came.
+fn notes(home: &Home) -> Vec<PathBuf> {
+    let entries = fs::read_dir(home.spool()).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|it| it == "hook" || it == "failure"));
+    paths.sort();
+    paths
+}
+
+/// Those that are not what was written.
+pub(crate) fn damaged_notes(home: &Home) -> Vec<PathBuf> {
+    let is_damaged = |path: &PathBuf| read::<serde_json::Value>(path).is_none();
+    notes(home).into_iter().filter(is_damaged).collect()
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {

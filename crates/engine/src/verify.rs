@@ -72,6 +72,9 @@ impl Engine {
         };
         let misshapen = self.journal.misshapen()?.names.into_iter();
         report.database_faults.extend(misshapen.map(|it| format!("`{it}` is not made as it was")));
+        let notes = crate::spool::damaged_notes(&self.home);
+        let told = notes.iter().map(|it| format!("a hook's note is damaged: `{}`", it.display()));
+        report.damage.extend(told);
         if log_tail == LogTail::Damaged {
             report.database_faults.push("its log is damaged, and commits are lost".to_owned());
         }
@@ -81,7 +84,7 @@ impl Engine {
         let scan = PackScan::read(&self.packs, self.progress.as_ref())?;
         report.n_packs = scan.n_packs as u64;
         report.n_objects = scan.places().len() as u64;
-        report.damage = scan.damage.iter().map(ToString::to_string).collect();
+        report.damage.extend(scan.damage.iter().map(ToString::to_string));
         self.check_index(&scan, &mut report)?;
         report.n_checkpoints = self.journal.checkpoints(&CheckpointFilter::default())?.len() as u64;
         report.affected = self.affected(&scan)?;

@@ -132,11 +132,12 @@ impl Journal {
         projection::has_session(&self.connection, id)
     }
 
-    /// Every checkpoint that was ever recorded, deleted or not.
+    /// Every checkpoint that was ever recorded, deleted or not. One whose session is gone is of no use to anybody.
     pub fn known_checkpoints(&self) -> Result<HashSet<CheckpointId>> {
         let sql =
             "SELECT coalesce(json_extract(data, '$.checkpoint.id'), json_extract(data, '$.id'))
-                   FROM events WHERE kind IN ('checkpoint.taken', 'checkpoint.deleted')";
+                   FROM events WHERE kind = 'checkpoint.deleted'
+                       OR kind = 'checkpoint.taken' AND session_id IN (SELECT id FROM sessions)";
         let ids = self.rows(sql, [], |row| crate::stored::parse(row, 0, "events"))?;
         Ok(ids.into_iter().collect())
     }

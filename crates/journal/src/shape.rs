@@ -94,7 +94,7 @@ fn shape(connection: &Connection) -> Result<BTreeMap<String, String>> {
 
 /// How many commits, one upon the other, lie behind the first `n_known` frames of the log. Every commit is durable
 /// before the next one begins, so that of two the first was whole once. What an earlier round left behind has other
-/// salts, and what a killed writer left behind does not continue what is before it.
+/// salts and does not continue what is before it; nor does what a killed writer left behind.
 fn n_commits_behind(log: &[u8], n_known: usize, page_size: usize) -> usize {
     let Some((header, frames)) = log.split_at_checked(32) else { return 0 };
     let is_reversed = header[3] & 1 == 1;
@@ -103,17 +103,21 @@ fn n_commits_behind(log: &[u8], n_known: usize, page_size: usize) -> usize {
     let is_header_sound = sum([0, 0], &header[..24], is_reversed) == numbers(&header[24..]);
     let is_from_header = n_known == 0 && is_header_sound;
     let salts = if is_from_header { &header[16..24] } else { &first[8..16] };
-    let is_commit = |frame: &[u8]| frame[4..8] != [0; 4] && &frame[8..16] == salts;
+    let is_commit = |frame: &[u8]| frame[4..8] != [0; 4];
     let continues = |frame: &[u8], before: &[u8]| {
-        let head = sum(numbers(&before[16..24]), &frame[..8], is_reversed);
+        let head = sum(numbers(before), &frame[..8], is_reversed);
         sum(head, &frame[24..], is_reversed) == numbers(&frame[16..24])
     };
+    let last_known = n_known.checked_sub(1).map_or(&header[24..32], |last| &frames[last][16..24]);
     let (mut most, mut run) = (0, 0);
     for (n, frame) in behind.iter().enumerate() {
-        if n > 0 && !continues(frame, behind[n - 1]) {
+        let before = if n == 0 { last_known } else { &behind[n - 1][16..24] };
+        let is_next = continues(frame, before);
+        if n > 0 && !is_next {
             run = 0;
         }
-        run += usize::from(is_commit(frame));
+        let is_of_this_round = &frame[8..16] == salts || is_next;
+        run += usize::from(is_commit(frame) && is_of_this_round);
         most = most.max(run);
     }
     most

@@ -235,6 +235,10 @@ impl Cli {
             command => {
                 let mut engine = match command.is_automatic() {
                     true => Engine::open(&wishes, command.need(), ui.progress())?,
+                    // What is damaged is to be seen as it is, before anything else is written.
+                    false if matches!(command, Command::Verify(_)) => {
+                        look(&wishes, command.need(), ui)?
+                    }
                     false => open(&wishes, command.need(), ui)?,
                 };
                 let result = command.run(&mut engine, ui);
@@ -361,9 +365,15 @@ impl Command {
 }
 
 fn open(wishes: &Wishes, need: Need, ui: &mut Ui) -> Result<Engine, Error> {
+    let mut engine = look(wishes, need, ui)?;
+    engine.find_interrupted();
+    say_notices(&mut engine, ui);
+    Ok(engine)
+}
+
+fn look(wishes: &Wishes, need: Need, ui: &mut Ui) -> Result<Engine, Error> {
     let mut engine = Engine::open(wishes, need, ui.progress())?;
     engine.know_all_secrets();
-    engine.find_interrupted();
     if ui.is_kept() {
         engine.author = Author::Model;
         engine.reach = Reach::Here;

@@ -163,3 +163,22 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
         }
     }
 }
+
+/// A flipped bit can make a text something that is none. Here it takes the session with it, and not its checkpoints.
+#[test]
+fn what_a_lost_event_took_with_it_comes_back_from_the_packs() {
+    let env = env();
+    env.write("a", "1");
+    env.biv(&["checkpoint", "create", "-m", "kept"]).ok();
+    let tree = env.tree();
+    env.sql("DROP TRIGGER events_never_change; UPDATE events SET data = CAST(x'7bff7d' AS TEXT) WHERE sequence = 1").unwrap();
+    assert_eq!(env.biv(&["verify"]).code, 1);
+    let told = env.biv(&["reconcile"]);
+    assert_eq!(told.code, 3, "{}", told.stderr);
+    assert!(told.stdout.contains("Event 2 cannot be used"), "{}", told.stdout);
+    assert!(told.stdout.contains("Took in 1 checkpoint"), "{}", told.stdout);
+    env.biv(&["verify"]).ok();
+    env.remove("a");
+    env.biv(&["checkpoint", "rollback", "cp-001", "--yes"]).ok();
+    assert_eq!(env.tree(), tree);
+}

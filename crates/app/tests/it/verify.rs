@@ -79,3 +79,23 @@ fn an_edited_table_is_noticed() {
     hint: `biv reconcile` brings back what can be; damaged files are kept aside, never deleted
     ");
 }
+
+/// It looks before anything is written, and what waits to be taken in is looked at as well.
+#[test]
+fn a_damaged_note_of_a_hook_is_named() {
+    let env = env();
+    env.write("a", "1");
+    env.biv(&["checkpoint", "create"]).ok();
+    let spool = env.store().join("spool");
+    std::fs::create_dir_all(&spool).unwrap();
+    let note = spool.join("01990000-0000-7000-8000-000000000001-0123456789abcdef.hook");
+    std::fs::write(&note, "{}").unwrap();
+    let verify = env.biv(&["verify"]);
+    assert_eq!(verify.code, 1);
+    let told = format!("a hook's note is damaged: `{}`", note.display());
+    assert!(verify.stdout.contains(&told), "{}", verify.stdout);
+    assert!(note.exists());
+    env.biv(&["reconcile"]).ok();
+    env.biv(&["verify"]).ok();
+    assert!(!note.exists());
+}
