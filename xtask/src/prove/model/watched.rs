@@ -58,7 +58,15 @@ pub(super) fn run(asked: &Command, root: Option<&Path>) -> Result<Said, String> 
 fn check(trace: &str, root: &Path, folder: &Path) -> Result<(), String> {
     // What descriptors were opened for, by their numbers: some are named by a path below `/proc`.
     let mut opened: HashMap<String, PathBuf> = HashMap::new();
+    // Where each process is, as far as its calls tell: git goes elsewhere to make a fork.
+    let mut places: HashMap<&str, PathBuf> = HashMap::new();
     for line in trace.lines() {
+        let process = line.split(' ').next().unwrap_or_default();
+        if let Some((_, place)) = line.split_once("AT_FDCWD<") {
+            let (place, _) = unescaped(place.as_bytes(), 0, b'>');
+            places.insert(process, PathBuf::from(OsString::from_vec(place)));
+        }
+        let folder = places.get(process).map_or(folder, PathBuf::as_path);
         if let Some((_, answer)) = line.rsplit_once(" = ") {
             let number = answer.split('<').next().unwrap_or_default();
             let path = tokens(&format!("{answer} = ")).into_iter().next();
