@@ -26,7 +26,11 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run every check: format, lints, all tests, licences
-    Check,
+    Check {
+        /// Put what the proof came to into docs/proof.md and the README
+        #[arg(long)]
+        readme: bool,
+    },
     /// Work for long under supervision, and see that nothing is lost or left behind
     Soak {
         #[arg(long, default_value_t = 10)]
@@ -44,7 +48,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Check => check::run(),
+        Command::Check { readme } => check::run(prove::ProveArgs::quick(readme)),
         Command::Soak { minutes } => check::soak(minutes),
         Command::Bench(args) => bench::run(&args),
         Command::Prove(args) => prove::run(&args),

@@ -60,14 +60,14 @@ pub(crate) fn package(name: &str) -> bool {
     }
 }
 
-/// A tool from the registry, built once into `target/tools`.
+/// A tool from the registry, built once into `target/tools`; built soon rather than fast, as it has little to do.
 pub(crate) fn tool(name: &str, version: &str) -> Result<PathBuf> {
     let folder = root().join("target/tools");
     let binary = folder.join("bin").join(name);
     if !binary.exists() {
         println!("installing {name} {version} into target/tools");
         let version = format!("{name}@{version}");
-        let mut install = cargo(&["install", "--locked", "--quiet", &version, "--root"]);
+        let mut install = cargo(&["install", "--locked", "--quiet", "--debug", &version, "--root"]);
         show(install.arg(&folder).env("CARGO_TARGET_DIR", folder.join("build")))?;
         std::fs::remove_dir_all(folder.join("build"))?;
     }

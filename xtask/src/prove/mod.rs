@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crate::Result;
-use crate::tools::{cargo, root, show};
+use crate::tools::{cargo, package, root, show};
 use table::Row;
 
 const SEED: u64 = 7;
@@ -73,6 +73,8 @@ struct Part {
     name: &'static str,
     /// What is done, for the README.
     about: &'static str,
+    /// Nothing can be tried without it.
+    needs: Option<&'static str>,
     /// Tries it, and answers what came of it.
     run: fn(&Proof) -> Result<Vec<Row>>,
 }
@@ -81,63 +83,76 @@ const PARTS: [Part; 11] = [
     Part {
         name: "kills",
         about: "killed at every system call that changes something, and again while the next command heals",
+        needs: Some("strace"),
         run: kills::run,
     },
     Part {
         name: "failures",
         about: "every such call fails: disk full or broken, nothing to be opened, interrupted, written in part, lied about",
+        needs: Some("strace"),
         run: failures::run,
     },
     Part {
         name: "disks",
         about: "a loop device that is really full, or read-only",
+        needs: None,
         run: disks::run,
     },
     Part {
         name: "power",
         about: "the power goes at any moment, and what was not synced is lost, torn or out of order",
+        needs: Some("strace"),
         run: power::run,
     },
     Part {
         name: "damage",
         about: "every byte of a store flipped, every file of it cut, emptied, lost or mixed up",
+        needs: None,
         run: damage::run,
     },
     Part {
         name: "crowd",
         about: "64 processes at once on one store: saving, listing, going back, hooks, gc, verify",
+        needs: None,
         run: crowd::run,
     },
     Part {
         name: "races",
         about: "files edited while a rollback is held up at a rename",
+        needs: Some("strace"),
         run: races::run,
     },
     Part {
         name: "model",
         about: "random stories of edits, checkpoints, rollbacks, undos, forks, deletes, against a plain copy",
+        needs: None,
         run: model::run,
     },
     Part {
         name: "fuzz",
         about: "inputs made up by a fuzzer, for everything that reads what others wrote",
+        needs: None,
         run: fuzz::run,
     },
     Part {
         name: "fidelity",
         about: "a released agent killed at a random moment of a job, then resumed",
+        needs: None,
         run: fidelity::run,
     },
     Part {
         name: "sabotage",
         about: "a deliberate fault in our own code, which a part above must find",
+        needs: Some("strace"),
         run: sabotage::run,
     },
 ];
 
-/// What all tests have of it.
-pub(crate) fn quick() -> Result<()> {
-    run(&ProveArgs { quick: true, seed: SEED, ..ProveArgs::default() })
+impl ProveArgs {
+    /// What all tests have of it.
+    pub(crate) fn quick(readme: bool) -> Self {
+        Self { quick: true, seed: SEED, readme, ..Self::default() }
+    }
 }
 
 pub(crate) fn run(args: &ProveArgs) -> Result<()> {
@@ -155,8 +170,12 @@ pub(crate) fn run(args: &ProveArgs) -> Result<()> {
     let is_wanted =
         |it: &&Part| args.part.is_empty() || args.part.iter().any(|name| name == it.name);
     let mut n_broken = 0;
-    for Part { name, about, run } in PARTS.iter().filter(is_wanted) {
+    for Part { name, about, needs, run } in PARTS.iter().filter(is_wanted) {
         println!("-- {name}: {about}");
+        if let Some(missing) = needs.filter(|program| !package(program)) {
+            println!("   left out: there is no {missing}");
+            continue;
+        }
         let started = Instant::now();
         let rows = run(&proof)?;
         rows.iter().for_each(Row::print);
