@@ -23,8 +23,6 @@ pub enum Fault {
     HashesNotChecked,
     /// Events are believed.
     ChainNotChecked,
-    /// An object that is not there is an empty one.
-    MissingIsEmpty,
     /// Links are looked at through.
     LinksFollowed,
     /// A restore does not look again before it swaps.
@@ -50,7 +48,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 19] = [
         Self::PackNotSynced,
         Self::PackNameNotSynced,
         Self::PackNotReadBack,
@@ -59,7 +57,6 @@ impl Fault {
         Self::SwapNotSynced,
         Self::HashesNotChecked,
         Self::ChainNotChecked,
-        Self::MissingIsEmpty,
         Self::LinksFollowed,
         Self::RecheckLost,
         Self::ModeLost,

@@ -230,10 +230,7 @@ impl<'a> Objects<'a> {
 
     pub fn get(&self, id: &ObjectId) -> Result<Vec<u8>> {
         let place = self.locate(id)?;
-        let block = match self.block(place) {
-            Err(_) if sabotage::is(Fault::MissingIsEmpty) => return Ok(Vec::new()),
-            block => block?,
-        };
+        let block = self.block(place)?;
         self.packs.cut_out(&block, place, id).map(<[u8]>::to_vec)
     }
 

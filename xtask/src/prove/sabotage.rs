@@ -20,7 +20,7 @@ fn catcher(fault: Fault) -> (&'static str, &'static str) {
         }
         Fault::StagedNotSynced | Fault::SwapNotSynced => ("power", "rollback"),
         Fault::PackNotReadBack => ("failures", "create lies"),
-        Fault::HashesNotChecked | Fault::MissingIsEmpty => ("damage", "pack-1"),
+        Fault::HashesNotChecked => ("damage", "pack-1"),
         Fault::ChainNotChecked => ("damage", "db"),
         Fault::LinksFollowed | Fault::ModeLost => ("model", ""),
         Fault::RecheckLost => ("races", "renameat2"),
@@ -55,6 +55,17 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// Enough of a finding to know it by, without what differs from run to run.
+fn short(finding: &str) -> String {
+    let end = finding.char_indices().nth(90).map_or(finding.len(), |(at, _)| at);
+    finding[..end]
+        .split('`')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches([' ', ':', ','])
+        .to_owned()
+}
+
 fn contains(bytes: &[u8], word: &[u8]) -> bool {
     bytes.windows(word.len()).any(|window| window == word)
 }
@@ -87,6 +98,8 @@ fn caught(proof: &Proof, fault: Fault, binary: &Path) -> Result<Row> {
                 &format!("`{part}` did not notice\n{said}"),
             )],
         },
-        figures: finding.map(|it| format!("found by {part} ({only}): {it}")).unwrap_or_default(),
+        figures: finding
+            .map(|it| format!("found by `{}`: {}", [part, only].join(" ").trim(), short(it)))
+            .unwrap_or_default(),
     })
 }
