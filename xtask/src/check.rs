@@ -10,7 +10,7 @@ use crate::tools::{cargo, command, is_installed, package, root, show, tool};
 
 const DENY: &str = "0.20.2";
 
-pub(crate) fn run(proof: prove::ProveArgs) -> Result<()> {
+pub(crate) fn run(proof: &prove::ProveArgs) -> Result<()> {
     let started = Instant::now();
     step("format", || show(&mut cargo(&["fmt", "--all", "--check"])))?;
     step("lints", || {
@@ -19,7 +19,7 @@ pub(crate) fn run(proof: prove::ProveArgs) -> Result<()> {
     step("doc tests", || show(&mut cargo(&["test", "--workspace", "--doc", "--quiet"])))?;
     step("licences and sources", deny)?;
     // What is found there is no reason to leave the tests out.
-    let proven = step("proof", || prove::run(&proof));
+    let proven = step("proof", || prove::run(proof));
     step("tests", tests)?;
     proven?;
     println!("All checks passed in {} seconds", started.elapsed().as_secs());

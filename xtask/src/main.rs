@@ -48,7 +48,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Check { readme } => check::run(prove::ProveArgs::quick(readme)),
+        Command::Check { readme } => check::run(&prove::ProveArgs::quick(readme)),
         Command::Soak { minutes } => check::soak(minutes),
         Command::Bench(args) => bench::run(&args),
         Command::Prove(args) => prove::run(&args),
