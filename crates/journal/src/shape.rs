@@ -109,14 +109,16 @@ fn n_commits_behind(log: &[u8], n_known: usize, page_size: usize) -> usize {
         sum(head, &frame[24..], is_reversed) == numbers(&frame[16..24])
     };
     let last_known = n_known.checked_sub(1).map_or(&header[24..32], |last| &frames[last][16..24]);
-    let (mut most, mut run) = (0, 0);
+    let (mut most, mut run, mut is_chained) = (0, 0, true);
     for (n, frame) in behind.iter().enumerate() {
         let before = if n == 0 { last_known } else { &behind[n - 1][16..24] };
         let is_next = continues(frame, before);
         if n > 0 && !is_next {
             run = 0;
         }
-        let is_of_this_round = &frame[8..16] == salts || is_next;
+        // What an earlier round left behind continues itself, and not what is known.
+        is_chained &= is_next;
+        let is_of_this_round = &frame[8..16] == salts || is_chained;
         run += usize::from(is_commit(frame) && is_of_this_round);
         most = most.max(run);
     }
