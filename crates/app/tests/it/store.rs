@@ -103,7 +103,7 @@ fn garbage_in_place_of_the_journal_is_told() {
     env.biv(&["checkpoint", "create"]).ok();
     fs::write(
         env.store().join("sessions.db"),
-        "this is not a database, but it is long enough to look like one",
+        "this is not a database, but it is long enough to look like one. ".repeat(10),
     )
     .unwrap();
     assert_snapshot!(env.run("checkpoint list"), @"
