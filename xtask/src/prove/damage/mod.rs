@@ -79,9 +79,9 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
         (
             "Files of a store cut, emptied, lost, mixed up",
             whole::points(proof, &sample, &others),
-            proof.size(18, 240),
+            proof.size(15, 240),
         ),
-        ("One byte of a store flipped", flips(proof, &sample), proof.size(45, 1_200)),
+        ("One byte of a store flipped", flips(proof, &sample), proof.size(35, 1_200)),
     ];
     let rows = rows.into_iter().map(|(what, points, seconds)| {
         let until = Instant::now() + Duration::from_secs(seconds);
