@@ -3,6 +3,7 @@
 //! - [`agents`]: what the agents say, keep and understand
 //! - [`dotenv`], [`pipeline`]: files that projects keep
 //! - [`environment`], [`tools`]: the variables that are set, and the versions of what a project uses
+//! - [`folder`]: folders that outlive a power cut
 //! - [`git`]: what git says about a workspace, read without writing so much as its index
 //! - [`mcp`], [`memory`]: servers that agents talk to, and one that remembers things across sessions
 //! - [`notify`]: what the file system says about folders, as it happens
@@ -15,6 +16,7 @@ pub mod agents;
 pub mod dotenv;
 pub mod environment;
 mod error;
+pub mod folder;
 pub mod git;
 pub mod mcp;
 pub mod memory;

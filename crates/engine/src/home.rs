@@ -2,15 +2,13 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use bivouac_capture::agents;
 pub use bivouac_capture::agents::project_folder;
 use bivouac_capture::git::Repository;
 use bivouac_capture::process::Program;
+use bivouac_capture::{agents, folder};
 use bivouac_core::id::SessionId;
 use bivouac_core::path::{RelPath, WorkspacePath};
 use etcetera::BaseStrategy;
@@ -304,24 +302,14 @@ fn find_workspace(folder: &Path) -> PathBuf {
     in_git.or_else(|| candidates().find(is_marked)).unwrap_or(folder).to_owned()
 }
 
-/// Makes a folder that is private to the user, with all above it that are missing. A new name is durable at once: what
-/// is put into the folder is no safer than the names that lead there.
+/// Makes a folder of ours that survives a power cut.
 pub(crate) fn make_folder(folder: &Path) -> Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    let above = folder.parent().filter(|it| !it.as_os_str().is_empty());
-    above.map_or(Ok(()), make_folder)?;
-    match fs::DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if !folder.is_dir() => return Err(Error::io(folder)(error)),
-        _ => {}
-    }
-    above.map_or(Ok(()), sync_folder)
+    folder::make(folder).map_err(Error::io(folder))
 }
 
 /// Makes the names in a folder durable.
 pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
-    fs::File::open(folder).and_then(|it| it.sync_all()).map_err(Error::io(folder))
+    folder::sync(folder).map_err(Error::io(folder))
 }
 
 pub(crate) fn home_folder() -> Option<PathBuf> {

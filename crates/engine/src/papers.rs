@@ -8,6 +8,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bivouac_capture::folder;
+
 use crate::export::fingerprint;
 use crate::home::Home;
 use crate::save::to_json;
@@ -117,7 +119,7 @@ fn write_as(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
         .write_all(bytes)
         .and_then(|()| file.sync_all())
         .and_then(|()| fs::rename(&beside, path))
-        .and_then(|()| fs::File::open(folder)?.sync_all());
+        .and_then(|()| folder::sync(folder));
     if written.is_err() {
         let _nothing_to_lose = fs::remove_file(&beside);
     }

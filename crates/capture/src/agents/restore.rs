@@ -3,12 +3,12 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use bivouac_core::conversation::NativeId;
 
-use crate::{Error, Result};
+use crate::{Error, Result, folder};
 
 /// A conversation as a checkpoint holds it, its files written into a folder of their own.
 #[derive(Clone, Debug)]
@@ -139,7 +139,7 @@ pub fn copy_lines(
 /// A new file of the agent's, private to the user. One that is there is never overwritten.
 pub fn create(path: &Path) -> Result<BufWriter<File>> {
     if let Some(folder) = path.parent() {
-        make_folder(folder).map_err(Error::io(folder))?;
+        folder::make(folder).map_err(Error::io(folder))?;
     }
     let file = File::options().write(true).create_new(true).mode(0o600).open(path);
     Ok(BufWriter::new(file.map_err(Error::io(path))?))
@@ -147,20 +147,8 @@ pub fn create(path: &Path) -> Result<BufWriter<File>> {
 
 pub fn finish(writer: BufWriter<File>, path: &Path) -> Result<()> {
     let file = writer.into_inner().map_err(|error| Error::io(path)(error.into_error()))?;
-    let folder = path.parent().map_or(Ok(()), |it| File::open(it)?.sync_all());
+    let folder = path.parent().map_or(Ok(()), folder::sync);
     file.sync_all().and(folder).map_err(Error::io(path))
-}
-
-/// Makes a folder with all above it that are missing, each durable before anything is in it.
-fn make_folder(folder: &Path) -> io::Result<()> {
-    let Some(above) = folder.parent().filter(|_| !folder.is_dir()) else {
-        return Ok(());
-    };
-    make_folder(above)?;
-    match std::fs::DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if !folder.is_dir() => Err(error),
-        _ => File::open(above)?.sync_all(),
-    }
 }
 
 /// `-p PROMPT` among further arguments, for agents that call it otherwise: the prompt, and the rest.

@@ -24,6 +24,7 @@ use super::{
     Body, CONVERSATION, Care, Conversation, ENVIRONMENT, FORMAT, LeftOut, MANIFEST, Manifest,
     Moment, PARTS, PRIVATE, PROGRESS, Part, Seal, TERMINAL, VERSION, WORKSPACE, base64,
 };
+use crate::home::sync_folder;
 use crate::{Engine, Error, Result};
 
 /// Where a bundle goes.
@@ -354,10 +355,6 @@ impl Drop for Staging {
 fn create(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600).open(path).map_err(Error::io(path))
-}
-
-fn sync_folder(folder: &Path) -> Result<()> {
-    File::open(folder).and_then(|it| it.sync_all()).map_err(Error::io(folder))
 }
 
 fn folder_of(path: &Path) -> PathBuf {
