@@ -5,8 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use super::table::Row;
+
 /// Is one finding enough?
 pub(super) static FIRST: AtomicBool = AtomicBool::new(false);
+
+/// Is what was found all that is wanted?
+pub(super) fn has_enough<F>(found: &[F]) -> bool {
+    FIRST.load(Ordering::Relaxed) && !found.is_empty()
+}
 
 /// Tries every point, each worker on a stage of its own. Answers what was found, by the number of the point.
 pub(super) fn each<P: Sync, S>(
@@ -23,7 +30,7 @@ pub(super) fn each<P: Sync, S>(
         let mut own = stage();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let is_enough = FIRST.load(Ordering::Relaxed) && !lock(&found).is_empty();
+            let is_enough = has_enough(&lock(&found));
             let Some(point) = points.get(at).filter(|_| !is_enough) else { break };
             if let Err(what) = tried(|| trial(&mut own, point)) {
                 lock(&found).push((at, what));
@@ -38,6 +45,27 @@ pub(super) fn each<P: Sync, S>(
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.sort_unstable();
     found
+}
+
+/// A row for each thing, made side by side, in the order of the things. What could not be tried is in a row that
+/// `failed` makes of it: it was not proved.
+pub(super) fn rows<P: Sync>(
+    things: &[P],
+    make: impl Fn(&P) -> crate::Result<Row> + Sync,
+    failed: impl Fn(&P, String) -> Row,
+) -> Vec<Row> {
+    let made = Mutex::new(Vec::new());
+    let numbered: Vec<(usize, &P)> = things.iter().enumerate().collect();
+    let trial = |(): &mut (), (at, thing): &(usize, &P)| {
+        let row = make(thing).map_err(|error| error.to_string())?;
+        lock(&made).push((*at, row));
+        Ok(())
+    };
+    let found = each(&numbered, || (), trial);
+    let mut rows = made.into_inner().unwrap_or_else(PoisonError::into_inner);
+    rows.extend(found.into_iter().map(|(at, what)| (at, failed(&things[at], what))));
+    rows.sort_by_key(|(at, _)| *at);
+    rows.into_iter().map(|(_, row)| row).collect()
 }
 
 fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {

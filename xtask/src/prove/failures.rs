@@ -1,16 +1,15 @@
 //! Every call that changes something fails once, in every way it can: the disk is full or broken, nothing may be
 //! opened, someone interrupts, only half is written, or it is said to be written and is not.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use super::crew;
-use super::judge::{Before, Outcome, judge};
+use super::judge::Outcome;
 use super::kills::recorded;
-use super::operations::{Kind, OPERATIONS, Operation, Scene};
+use super::operations::{Kind, OPERATIONS, Operation};
 use super::stage::Stage;
 use super::strace::{Call, Fate, Traced};
 use super::table::Row;
+use super::trials::{Tried, trials};
 use super::{Proof, Result};
 
 const PART: &str = "failures";
@@ -91,20 +90,12 @@ fn tried(proof: &Proof, operation: &Operation, what: &str, troubles: &[Trouble])
         Trouble::Short(blocks) => format!("{} short {blocks}", operation.name),
     };
     let points: Vec<&Trouble> = troubles.iter().filter(|it| proof.wants(&name(it))).collect();
-    let n_met = AtomicU64::new(0);
-    let trial = |(stage, scene): &mut (Stage, Scene), trouble: &&Trouble| {
-        stage.bring_back().map_err(|error| error.to_string())?;
-        let before = Before::look(stage);
-        let Some(outcome) = meet(operation, stage, trouble) else { return Ok(()) };
-        n_met.fetch_add(1, Ordering::Relaxed);
-        judge(operation, (stage, scene), &before, &outcome)
-    };
-    let found = crew::each(&points, || operation.stage(&proof.binary), trial);
-    let broken = found.into_iter().map(|(at, what)| proof.finding(PART, &name(points[at]), &what));
+    let into = |stage: &Stage, trouble: &Trouble| meet(operation, stage, trouble);
+    let Tried { n_met, broken } = trials(proof, (PART, operation), &points, name, into);
     Row {
         what: format!("`biv {}` with {what}", operation.words.join(" ")),
-        n_tried: n_met.into_inner(),
-        broken: broken.collect(),
+        n_tried: n_met,
+        broken,
         figures: String::new(),
     }
 }

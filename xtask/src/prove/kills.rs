@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use super::crew;
 use super::judge::{Before, Outcome, judge};
-use super::operations::{OPERATIONS, Operation, Scene};
+use super::operations::{OPERATIONS, Operation};
 use super::stage::Stage;
 use super::strace::{Call, Fate, Traced};
 use super::table::Row;
+use super::trials::{Tried, trials};
 use super::{Proof, Result};
 
 const PART: &str = "kills";
@@ -34,20 +35,12 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
 fn killed(proof: &Proof, operation: &Operation, calls: &[Call]) -> Row {
     let name = |call: &Call| format!("{} {call}", operation.name);
     let (points, one_in) = proof.some(calls, proof.size(68, usize::MAX), name);
-    let n_met = AtomicU64::new(0);
-    let trial = |(stage, scene): &mut (Stage, Scene), call: &&Call| {
-        stage.bring_back().map_err(|error| error.to_string())?;
-        let before = Before::look(stage);
-        let Some(outcome) = meet(operation, stage, call) else { return Ok(()) };
-        n_met.fetch_add(1, Ordering::Relaxed);
-        judge(operation, (stage, scene), &before, &outcome)
-    };
-    let found = crew::each(&points, || operation.stage(&proof.binary), trial);
-    let broken = found.into_iter().map(|(at, what)| proof.finding(PART, &name(points[at]), &what));
+    let at = |stage: &Stage, call: &Call| meet(operation, stage, call);
+    let Tried { n_met, broken } = trials(proof, (PART, operation), &points, name, at);
     Row {
         what: format!("{}: `biv {}` killed", operation.name, operation.words.join(" ")),
-        n_tried: n_met.into_inner(),
-        broken: broken.collect(),
+        n_tried: n_met,
+        broken,
         figures: format!("{one_in} of {} calls", calls.len()),
     }
 }

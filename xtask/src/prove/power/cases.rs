@@ -125,9 +125,7 @@ fn written(env: &TestEnv) {
 fn edited(env: &TestEnv) {
     written(env);
     env.biv(&["checkpoint", "create", "-m", "first"]).ok();
-    env.write("a", "two")
-        .write("src/lib.rs", "fn main() { todo!() }\n")
-        .write("new/in/folder", "n");
+    env.write("a", "two").write("src/lib.rs", "fn main() { work() }\n").write("new/in/folder", "n");
     env.write("big", noise(1_400_000, 2))
         .mode("run.sh", 0o644)
         .remove("gone")

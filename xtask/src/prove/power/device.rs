@@ -77,19 +77,7 @@ pub(super) fn run(proof: &Proof, cases: &[&Case]) -> Result<Vec<Row>> {
         return Ok(Vec::new());
     }
     let cases: Vec<&&Case> = cases.iter().filter(|case| NAMES.contains(&case.name)).collect();
-    let rows = std::sync::Mutex::new(Vec::new());
-    let failed = crew::each(
-        &cases,
-        || (),
-        |(), case| {
-            let row = tried(proof, case).map_err(|error| error.to_string())?;
-            rows.lock().expect("nobody panics with it").push(row);
-            Ok(())
-        },
-    );
-    let mut rows = rows.into_inner().expect("nobody panics with it");
-    rows.extend(failed.into_iter().map(|(at, what)| row(cases[at], vec![what])));
-    Ok(rows)
+    Ok(crew::rows(&cases, |case| tried(proof, case), |case, what| row(case, vec![what])))
 }
 
 fn row(case: &Case, broken: Vec<String>) -> Row {

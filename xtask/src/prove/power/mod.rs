@@ -14,7 +14,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 
 use bivouac_testkit::TestEnv;
 
@@ -35,25 +34,16 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
     if proof.only.as_deref().is_some_and(|only| only.ends_with(" ext4")) {
         return device::run(proof, &wanted);
     }
-    let rows = Mutex::new(Vec::new());
-    let failed = crew::each(
+    let mut rows = crew::rows(
         &wanted,
-        || (),
-        |(), case| {
-            let row = tried(proof, case).map_err(|error| error.to_string())?;
-            rows.lock().expect("nobody panics with it").push(row);
-            Ok(())
+        |case| tried(proof, case),
+        |case, what| Row {
+            what: format!("power lost during {}", case.what),
+            n_tried: 0,
+            broken: vec![format!("{}: {what}", case.name)],
+            figures: String::new(),
         },
     );
-    let mut rows = rows.into_inner().expect("nobody panics with it");
-    // What could not be watched was not proved.
-    rows.extend(failed.into_iter().map(|(at, what)| Row {
-        what: format!("power lost during {}", wanted[at].what),
-        n_tried: 0,
-        broken: vec![format!("{}: {what}", wanted[at].name)],
-        figures: String::new(),
-    }));
-    rows.sort_by_key(|row| wanted.iter().position(|case| row.what.ends_with(case.what)));
     if proof.is_full {
         rows.extend(device::run(proof, &wanted)?);
     }
@@ -83,6 +73,9 @@ fn tried(proof: &Proof, case: &Case) -> Result<Row> {
     let (worlds, n_possible) = worlds(proof, &watched, &cuts);
     let mut broken = Vec::new();
     for (cut, world) in &worlds {
+        if crew::has_enough(&broken) {
+            break;
+        }
         let looked = crew::tried(|| watched.look(*cut, world, proof.seed));
         if let Err(what) = looked {
             let at = watched.story.ops[..cut.after].last();
@@ -223,7 +216,7 @@ fn worlds(proof: &Proof, watched: &Watched<'_>, cuts: &Cuts) -> (Vec<(Cut, Disk)
     let mut seen = HashSet::new();
     let mut worlds = Vec::new();
     for (_, cut) in drawn {
-        if worlds.len() >= proof.size(60, 400) {
+        if worlds.len() >= proof.size(48, 400) {
             break;
         }
         let world = cuts.disk(&watched.start, &watched.story, cut);
