@@ -186,9 +186,7 @@ fn outside(stage: &Stage, before: &Before) -> Result<(), String> {
 
 /// It can be done again, and does what it is for.
 fn again(operation: &Operation, (stage, scene): (&Stage, &Scene)) -> Result<(), String> {
-    if operation.kind == Kind::RestoresOnce
-        || matches!(operation.name, "delete" | "fork" | "bundle")
-    {
+    if matches!(operation.kind, Kind::KeepsOnce | Kind::RestoresOnce) {
         return Ok(());
     }
     let run = stage.env.run_command(&mut operation.command(stage, &[]));

@@ -26,6 +26,8 @@ pub(super) struct Operation {
 pub(super) enum Kind {
     /// Leaves the workspace alone; can be done again.
     Keeps,
+    /// The same, and doing it again would find it done.
+    KeepsOnce,
     /// Is told by an agent, on standard input, and never fails.
     Hook,
     /// Turns the workspace into what the scene says; can be done again.
@@ -103,19 +105,19 @@ pub(super) const OPERATIONS: [Operation; 15] = [
         name: "delete",
         set_up: edited,
         words: &["checkpoint", "delete", "spare"],
-        kind: Kind::Keeps,
+        kind: Kind::KeepsOnce,
     },
     Operation {
         name: "fork",
         set_up: edited,
         words: &["fork", "one", "--into", "../fork"],
-        kind: Kind::Keeps,
+        kind: Kind::KeepsOnce,
     },
     Operation {
         name: "bundle",
         set_up: edited,
         words: &["export", "bundle", "one", "--file", "../b.tar.gz"],
-        kind: Kind::Keeps,
+        kind: Kind::KeepsOnce,
     },
 ];
 
@@ -127,7 +129,7 @@ impl Operation {
 
     /// Is there something to be put right when it is interrupted?
     pub(super) fn heals(&self) -> bool {
-        !matches!(self.kind, Kind::Keeps | Kind::Hook) || self.name == "spool"
+        !matches!(self.kind, Kind::Keeps | Kind::KeepsOnce | Kind::Hook) || self.name == "spool"
     }
 
     /// A stage on which it can begin, and what is known there.
