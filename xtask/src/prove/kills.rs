@@ -49,6 +49,7 @@ fn killed(proof: &Proof, operation: &Operation, calls: &[Call]) -> Row {
 fn killed_twice(proof: &Proof, operation: &Operation, calls: &[Call]) -> Row {
     let name = |call: &Call| format!("{} {call}, then", operation.name);
     let (points, one_in) = proof.some(calls, proof.size(2, 60), name);
+    let most = proof.size(40, 400);
     let n_met = AtomicU64::new(0);
     let trial = |(): &mut (), first: &&Call| {
         let (mut stage, scene) = operation.stage(&proof.binary);
@@ -57,7 +58,6 @@ fn killed_twice(proof: &Proof, operation: &Operation, calls: &[Call]) -> Row {
         stage.keep().map_err(|error| error.to_string())?;
         let next = |before: &[String]| stage.env.biv_under(before, operation.next());
         let seconds = recorded(&stage, next).map_err(|error| error.to_string())?;
-        let most = proof.size(40, 400);
         for second in seconds.iter().step_by(seconds.len().div_ceil(most).max(1)) {
             stage.bring_back().map_err(|error| error.to_string())?;
             let before = Before::look(&stage).with(&tree);
@@ -74,10 +74,10 @@ fn killed_twice(proof: &Proof, operation: &Operation, calls: &[Call]) -> Row {
     let found = crew::each(&points, || (), trial);
     let broken = found.into_iter().map(|(at, what)| proof.finding(PART, &name(points[at]), &what));
     Row {
-        what: format!("{}: killed, and what comes next killed at every call", operation.name),
+        what: format!("{}: killed, and again while the next command heals", operation.name),
         n_tried: n_met.into_inner(),
         broken: broken.collect(),
-        figures: format!("{one_in} of {} calls, and all of those that heal", calls.len()),
+        figures: format!("{one_in} of {} calls, each with up to {most} that heal", calls.len()),
     }
 }
 
