@@ -34,7 +34,10 @@ pub(crate) fn soak(minutes: u32) -> Result<()> {
 
 fn step(name: &str, act: impl FnOnce() -> Result<()>) -> Result<()> {
     println!("== {name}");
-    act()
+    let started = Instant::now();
+    act()?;
+    println!("   {name}: {} seconds", started.elapsed().as_secs());
+    Ok(())
 }
 
 /// nextest shows slow tests and runs each in a process of its own; without it, cargo does.
