@@ -33,8 +33,8 @@ pub(super) fn run(asked: &Command, root: Option<&Path>) -> Result<Said, String> 
         None => command(asked.get_program()),
         Some(trace) => {
             let mut strace = command("strace");
-            strace.args(["-f", "-y", "-z", "-qq", "-e", "signal=none", "-e", CALLS, "-o"]);
-            strace.arg(trace).arg("--").arg(asked.get_program());
+            strace.args(["-f", "--seccomp-bpf", "-y", "-z", "-qq", "-e", "signal=none"]);
+            strace.args(["-e", CALLS, "-o"]).arg(trace).arg("--").arg(asked.get_program());
             strace
         }
     };
