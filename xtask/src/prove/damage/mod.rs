@@ -8,6 +8,7 @@ mod whole;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bivouac_testkit::TestEnv;
@@ -98,33 +99,86 @@ struct Trials<'e> {
     expected: &'e [String],
 }
 
+/// So many are tried before those of them that `verify` did not see are looked at.
+const ROUND: usize = 200;
+/// What is harmless alone is harmless together: so many are looked at as one.
+const TOGETHER: usize = 16;
+
 impl Trials<'_> {
     fn row(mut self, proof: &Proof, sample: &Sample) -> Row {
         let mut dice = Dice::new(proof.seed, 1);
         let n_points = self.points.len();
         (1..n_points).for_each(|at| self.points.swap(at, dice.below(at + 1)));
         let counts = Counts::default();
+        let mut broken = Vec::new();
+        for round in self.points.chunks(ROUND) {
+            if Instant::now() < self.until && !crew::has_enough(&broken) {
+                broken.extend(self.round(proof, sample, round, &counts));
+            }
+        }
+        Row {
+            what: self.what.to_owned(),
+            n_tried: counts.n_tried.load(Ordering::Relaxed),
+            broken,
+            figures: counts.figures(n_points),
+        }
+    }
+
+    /// Tries some points, and answers what was found.
+    fn round(
+        &self,
+        proof: &Proof,
+        sample: &Sample,
+        points: &[Point],
+        counts: &Counts,
+    ) -> Vec<String> {
         let number = AtomicUsize::new(1);
         let stage = || {
             let number = number.fetch_add(1, Ordering::Relaxed);
             Place::new(sample, proof.binary.clone(), number)
         };
-        let found =
-            crew::each(&self.points, stage, |place, point| match Instant::now() < self.until {
-                true => trial(place, point, self.expected, &counts),
-                false => Ok(()),
-            });
-        let finding = |(at, what): (usize, String)| {
-            let name = &self.points[at].name;
-            proof.finding("damage", name, &format!("{name}: {what}"))
+        let finding = |point: &Point, what: &str| {
+            proof.finding("damage", &point.name, &format!("{}: {what}", point.name))
         };
-        Row {
-            what: self.what.to_owned(),
-            n_tried: counts.n_tried.load(Ordering::Relaxed),
-            broken: found.into_iter().map(finding).collect(),
-            figures: counts.figures(n_points),
-        }
+        let points: Vec<&Point> = points.iter().collect();
+        let unseen = Mutex::new(Vec::new());
+        let found = crew::each(&points, stage, |place, point| {
+            if Instant::now() < self.until && !trial(place, point, counts)? {
+                unseen.lock().unwrap_or_else(PoisonError::into_inner).push(*point);
+            }
+            Ok(())
+        });
+        let mut broken: Vec<String> =
+            found.into_iter().map(|(at, what)| finding(points[at], &what)).collect();
+        let unseen = unseen.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let groups: Vec<&[&Point]> = together(&unseen).collect();
+        let found = crew::each(&groups, stage, |place, group| {
+            let n_harmless = |n: usize| counts.n_harmless.fetch_add(n as u64, Ordering::Relaxed);
+            if group.len() > 1 && is_harmless(place, group, self.expected).is_ok() {
+                n_harmless(group.len());
+                return Ok(());
+            }
+            for point in *group {
+                match is_harmless(place, &[point], self.expected) {
+                    Ok(()) => drop(n_harmless(1)),
+                    Err(_) if point.whole() == Whole::Earlier => {
+                        counts.n_earlier.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Err(what) => return Err(finding(point, &what)),
+                }
+            }
+            Ok(())
+        });
+        broken.extend(found.into_iter().map(|(_, what)| what));
+        broken
     }
+}
+
+/// Flips can be made all at once; of other damage there is one at a time.
+fn together<'g, 'p>(points: &'g [&'p Point]) -> impl Iterator<Item = &'g [&'p Point]> {
+    let is_flip = |it: &&Point| matches!(it.how, How::Flip(_));
+    let size = if points.iter().all(is_flip) { TOGETHER } else { 1 };
+    points.chunks(size)
 }
 
 impl Counts {
@@ -198,14 +252,12 @@ impl Point {
         }
     }
 
-    fn image(&self, sample: &Sample) -> Image {
+    fn damage(&self, image: &mut Image) {
         match &self.how {
-            How::Files { image, .. } => Image::clone(image),
+            How::Files { image: files, .. } => image.clone_from(files),
             How::Flip(places) => {
-                let mut image = sample.image.clone();
                 let bytes = image.get_mut(&self.path).expect("a point is in a file of the store");
                 places.iter().for_each(|at| bytes[*at] ^= 1 << (at % 8));
-                image
             }
         }
     }
@@ -230,37 +282,32 @@ impl Point {
     }
 }
 
-fn trial(
-    place: &Place<'_>,
-    point: &Point,
-    expected: &[String],
-    counts: &Counts,
-) -> std::result::Result<(), String> {
+/// Is the damage seen? Where it is, nothing wrong may be served; where it is to be mended, that has to work.
+fn trial(place: &Place<'_>, point: &Point, counts: &Counts) -> std::result::Result<bool, String> {
     let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
     count(&counts.n_tried);
     counts.n_bytes.fetch_add(point.n_bytes() as u64, Ordering::Relaxed);
-    let image = point.image(place.sample);
+    let mut image = place.sample.image.clone();
+    point.damage(&mut image);
     place.lay(&image)?;
     let verify = place.ask(&["verify"])?;
     let named = place.named(&verify.text);
+    let is_told = is_told(place, point, &verify.text, &image);
     match verify.code {
-        0 if is_told(place, point, &verify.text, &image) => count(&counts.n_told),
-        0 => match is_harmless(place, point, expected) {
-            Ok(()) => count(&counts.n_harmless),
-            Err(_) if point.whole() == Whole::Earlier => count(&counts.n_earlier),
-            Err(what) => return Err(format!("{what}\n{}", verify.text)),
-        },
+        0 if is_told => drop(count(&counts.n_told)),
+        0 => {}
         1 if point.is_named(&verify.text) => {
             let turn = point.name.bytes().map(usize::from).sum::<usize>() % place.sample.kept.len();
             place.serves(&place.sample.kept[turn])?;
-            count(&counts.n_detected)
+            count(&counts.n_detected);
         }
         code => {
             return Err(format!("verify ended with {code} and does not name it: {}", verify.text));
         }
-    };
+    }
+    let is_seen = is_told || verify.code == 1;
     if !point.is_mended {
-        return Ok(());
+        return Ok(is_seen);
     }
     place.lay(&image)?;
     let whole = place.sample.kept.iter().map(|kept| kept.handle.as_str());
@@ -275,7 +322,7 @@ fn trial(
         Some(bytes) if point.path.starts_with("packs/") && !place.is_aside(bytes) => {
             Err("the damaged pack was not set aside".to_owned())
         }
-        _ => Ok(()),
+        _ => Ok(is_seen),
     }
 }
 
@@ -290,9 +337,12 @@ fn is_told(place: &Place<'_>, point: &Point, text: &str, image: &Image) -> bool 
 /// `verify` found nothing: then nothing may be different.
 fn is_harmless(
     place: &Place<'_>,
-    point: &Point,
+    points: &[&Point],
     expected: &[String],
 ) -> std::result::Result<(), String> {
+    let mut image = place.sample.image.clone();
+    points.iter().for_each(|point| point.damage(&mut image));
+    place.lay(&image)?;
     let answers = place.answers()?;
     if let Some((found, was)) = answers.iter().zip(expected).find(|(found, was)| found != was) {
         return Err(format!("changed an answer unseen\nfound {found}\nnot   {was}"));
@@ -302,8 +352,7 @@ fn is_harmless(
             return Err(format!("{} cannot be had, unseen", kept.handle));
         }
     }
-    match point.path.starts_with("packs/") || point.path.starts_with("sessions.db") {
-        true => Ok(()),
-        false => place.saves(),
-    }
+    let is_kept =
+        |point: &&Point| point.path.starts_with("packs/") || point.path.starts_with("sessions.db");
+    if points.iter().all(is_kept) { Ok(()) } else { place.saves() }
 }
