@@ -25,6 +25,7 @@ pub mod stored;
 
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
 use bivouac_core::redact::Redactor;
@@ -52,8 +53,8 @@ pub enum Access {
     },
 }
 
-/// How long to wait for another writer.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How often to ask whether another writer is done: for 20 seconds.
+const PATIENCE: i32 = 9_350;
 
 impl Journal {
     /// Opens a journal, and makes or upgrades it where needed. Two processes must not do that at once:
@@ -133,13 +134,29 @@ impl Journal {
 }
 
 fn set_up(connection: &Connection) -> Result<()> {
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_handler(Some(wait_for_others))?;
     connection.set_prepared_statement_cache_capacity(64);
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     Ok(())
+}
+
+/// Waits a little, unless it was long enough.
+fn wait_for_others(n_asked: i32) -> bool {
+    thread::sleep(pause(n_asked));
+    n_asked < PATIENCE
+}
+
+/// Whoever has waited longer asks more often. SQLite's own way is the reverse: where many write, some are never served.
+fn pause(n_asked: i32) -> Duration {
+    Duration::from_millis(match n_asked {
+        ..4 => 1,
+        4..100 => 10,
+        100..300 => 5,
+        _ => 2,
+    })
 }
 
 /// SQLite gives its companions the mode of the database file.
@@ -159,4 +176,17 @@ fn check_sqlite() -> Result<()> {
         return Err(Error::UnsafeSqlite { found: rusqlite::version() });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_writer_is_waited_for_twenty_seconds() {
+        let waited: Duration = (0..=PATIENCE).map(pause).sum();
+        assert_eq!(waited.as_secs(), 20);
+        let is_patient = (4..PATIENCE).all(|n| pause(n + 1) <= pause(n));
+        assert!(is_patient, "the longer, the more often");
+    }
 }
