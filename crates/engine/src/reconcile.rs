@@ -278,9 +278,11 @@ fn replace_damaged_journal(home: &Home, report: &mut ReconcileReport) -> Result<
 /// Can it not be read from its first page to its last, or is an event not what was written?
 fn is_damaged(path: &Path) -> Result<bool> {
     let checked = Journal::open(path).and_then(|journal| {
+        if journal.misshapen()?.is_damage {
+            return Ok(true);
+        }
         journal.check_usable()?;
-        let is_strange = journal.log_tail()? == LogTail::Damaged || journal.misshapen()?.is_damage;
-        Ok(is_strange || !journal.broken_events()?.is_empty())
+        Ok(journal.log_tail()? == LogTail::Damaged || !journal.broken_events()?.is_empty())
     });
     match checked {
         Ok(is_damaged) => Ok(is_damaged),

@@ -65,13 +65,18 @@ impl Engine {
         let mut report = VerifyReport {
             n_events: self.journal.n_events()?,
             broken_events: self.journal.broken_events()?,
-            drifted_tables: self.journal.drifted_tables()?,
-            database_faults: self.journal.integrity()?,
             is_log_torn: log_tail == LogTail::Torn,
             ..VerifyReport::default()
         };
-        let misshapen = self.journal.misshapen()?.names.into_iter();
-        report.database_faults.extend(misshapen.map(|it| format!("`{it}` is not made as it was")));
+        let misshapen = self.journal.misshapen()?;
+        let names = misshapen.names.iter();
+        report.database_faults.extend(names.map(|it| format!("`{it}` is not made as it was")));
+        // Tables that became something else cannot be asked for what is in them.
+        if misshapen.is_damage {
+            return Ok(report);
+        }
+        report.drifted_tables = self.journal.drifted_tables()?;
+        report.database_faults.extend(self.journal.integrity()?);
         let notes = crate::spool::damaged_notes(&self.home);
         let told = notes.iter().map(|it| format!("a hook's note is damaged: `{}`", it.display()));
         report.damage.extend(told);

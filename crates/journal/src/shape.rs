@@ -13,7 +13,7 @@ use crate::{Access, Journal, Result, migrate, projection};
 #[derive(Debug, Default)]
 pub struct Misshapen {
     pub names: BTreeSet<String>,
-    /// One of them holds what is true, and not only what follows from it.
+    /// They cannot be made anew where they are.
     pub is_damage: bool,
 }
 
@@ -43,7 +43,8 @@ impl Journal {
         let names = expected.keys().chain(found.keys());
         let wrong = names.filter(|name| expected.get(*name) != found.get(*name));
         let names: BTreeSet<String> = wrong.cloned().collect();
-        let is_made_anew = |name: &String| expected.contains_key(name) && !truth.contains_key(name);
+        // What only follows from the truth and is gone can be made anew. What became something else is in the way.
+        let is_made_anew = |name: &String| !found.contains_key(name) && !truth.contains_key(name);
         Ok(Misshapen { is_damage: !names.iter().all(is_made_anew), names })
     }
 
@@ -56,7 +57,7 @@ impl Journal {
         let path = format!("{path}-wal");
         let page_size: u32 =
             self.connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
-        let mut n_behind = 0;
+        let (mut n_behind, mut n_before) = (0, 0);
         for _ in 0..PATIENCE {
             let Ok(log) = std::fs::read(&path) else { return Ok(LogTail::Whole) };
             let known: i64 =
@@ -66,7 +67,11 @@ impl Journal {
             if n_behind == 0 {
                 return Ok(LogTail::Whole);
             }
-            // Somebody may be writing it just now.
+            // A second look: somebody may have begun the log anew. Who is writing leaves one behind, and not for long.
+            if n_behind > 1 && n_behind == n_before {
+                break;
+            }
+            n_before = n_behind;
             std::thread::sleep(Duration::from_millis(10));
         }
         if n_behind == 1 {
@@ -85,8 +90,7 @@ pub(crate) fn keep_log(connection: &Connection) -> Result<()> {
 
 /// How every table, index and trigger is made, by name.
 fn shape(connection: &Connection) -> Result<BTreeMap<String, String>> {
-    let sql = "SELECT name, type || ' ' || tbl_name || ' ' || coalesce(sql, '') FROM sqlite_schema
-               WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'";
+    let sql = "SELECT name, type || ' ' || tbl_name || ' ' || coalesce(sql, '') FROM sqlite_schema";
     let mut statement = connection.prepare(sql)?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)

@@ -50,12 +50,18 @@ fn events_refuse_to_be_changed() {
 fn a_changed_table_is_found_and_made_anew() {
     let env = small_store();
     let before = env.json("checkpoint list");
-    for (table, from, to) in
-        [("session_checkpoints", "message", "massage"), ("packs", "size_bytes", "sise_bytes")]
-    {
+    for (table, column, from, to) in [
+        ("session_checkpoints", "sql", "message", "massage"),
+        ("packs", "sql", "size_bytes", "sise_bytes"),
+        ("sqlite_sequence", "sql", "(name", "(nbme"),
+        ("search_config", "sql", "k PRIMARY", "l PRIMARY"),
+        ("search_config", "name", "config", "confih"),
+        ("search_docsize", "tbl_name", "docsize", "docsizf"),
+    ] {
         env.sql(&format!(
             "PRAGMA writable_schema = ON;
-             UPDATE sqlite_schema SET sql = replace(sql, '{from}', '{to}') WHERE name = '{table}'"
+             UPDATE sqlite_schema SET {column} = replace({column}, '{from}', '{to}')
+             WHERE name = '{table}'"
         ))
         .unwrap();
         let verify = env.biv(&["verify"]);
