@@ -48,8 +48,8 @@ fn killed(proof: &Proof, operation: &Operation, calls: &[Call]) -> Row {
 /// Killed, and the command that comes next is killed at every call of its own.
 fn killed_twice(proof: &Proof, operation: &Operation, calls: &[Call]) -> Row {
     let name = |call: &Call| format!("{} {call}, then", operation.name);
-    let (points, one_in) = proof.some(calls, proof.size(2, 60), name);
-    let most = proof.size(40, 400);
+    let (points, one_in) = proof.some(calls, proof.size(2, 24), name);
+    let most = proof.size(40, 100);
     let n_met = AtomicU64::new(0);
     let trial = |(): &mut (), first: &&Call| {
         let (mut stage, scene) = operation.stage(&proof.binary);
