@@ -7,8 +7,8 @@ mod sample;
 mod whole;
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bivouac_testkit::TestEnv;
@@ -85,18 +85,25 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
         ("One byte of a store flipped", flips(proof, &sample), proof.size(90, 1_800)),
     ];
     let rows = rows.into_iter().map(|(what, points, seconds)| {
-        let until = Instant::now() + Duration::from_secs(seconds);
-        Trials { what, points, until, expected: &expected }.row(proof, &sample)
+        let trials = Trials {
+            proof,
+            sample: &sample,
+            expected: &expected,
+            until: Instant::now() + Duration::from_secs(seconds),
+            counts: Counts::default(),
+        };
+        trials.row(what, points)
     });
     Ok(rows.filter(|row| row.n_tried > 0).collect())
 }
 
-/// What is tried for one row, in a random order: on a slow machine the time is over before all of it was.
-struct Trials<'e> {
-    what: &'static str,
-    points: Vec<Point>,
+/// What is tried for one row.
+struct Trials<'t> {
+    proof: &'t Proof,
+    sample: &'t Sample,
+    expected: &'t [String],
     until: Instant,
-    expected: &'e [String],
+    counts: Counts,
 }
 
 /// So many are tried before those of them that `verify` did not see are looked at.
@@ -104,73 +111,72 @@ const ROUND: usize = 200;
 /// What is harmless alone is harmless together: so many are looked at as one.
 const TOGETHER: usize = 16;
 
-impl Trials<'_> {
-    fn row(mut self, proof: &Proof, sample: &Sample) -> Row {
-        let mut dice = Dice::new(proof.seed, 1);
-        let n_points = self.points.len();
-        (1..n_points).for_each(|at| self.points.swap(at, dice.below(at + 1)));
-        let counts = Counts::default();
+impl<'t> Trials<'t> {
+    /// Tries all points, in a random order: on a slow machine the time is over before all had their turn.
+    fn row(&self, what: &str, mut points: Vec<Point>) -> Row {
+        let mut dice = Dice::new(self.proof.seed, 1);
+        (1..points.len()).for_each(|at| points.swap(at, dice.below(at + 1)));
         let mut broken = Vec::new();
-        for round in self.points.chunks(ROUND) {
+        for round in points.chunks(ROUND) {
             if Instant::now() < self.until && !crew::has_enough(&broken) {
-                broken.extend(self.round(proof, sample, round, &counts));
+                let unseen = self.unseen(round, &mut broken);
+                self.compare(&unseen, &mut broken);
             }
         }
         Row {
-            what: self.what.to_owned(),
-            n_tried: counts.n_tried.load(Ordering::Relaxed),
+            what: what.to_owned(),
+            n_tried: self.counts.n_tried.load(Ordering::Relaxed),
             broken,
-            figures: counts.figures(n_points),
+            figures: self.counts.figures(points.len()),
         }
     }
 
-    /// Tries some points, and answers what was found.
-    fn round(
-        &self,
-        proof: &Proof,
-        sample: &Sample,
-        points: &[Point],
-        counts: &Counts,
-    ) -> Vec<String> {
-        let number = AtomicUsize::new(1);
-        let stage = || {
-            let number = number.fetch_add(1, Ordering::Relaxed);
-            Place::new(sample, proof.binary.clone(), number)
-        };
-        let finding = |point: &Point, what: &str| {
-            proof.finding("damage", &point.name, &format!("{}: {what}", point.name))
-        };
+    /// Damages the store at every point. Answers those of which `verify` says nothing.
+    fn unseen<'p>(&self, points: &'p [Point], broken: &mut Vec<String>) -> Vec<&'p Point> {
         let points: Vec<&Point> = points.iter().collect();
         let unseen = Mutex::new(Vec::new());
-        let found = crew::each(&points, stage, |place, point| {
-            if Instant::now() < self.until && !trial(place, point, counts)? {
-                unseen.lock().unwrap_or_else(PoisonError::into_inner).push(*point);
+        let found = crew::each(&points, self.places(), |place, point| {
+            if Instant::now() < self.until && !trial(place, point, &self.counts)? {
+                unseen.lock().expect("nobody panics with it").push(*point);
             }
             Ok(())
         });
-        let mut broken: Vec<String> =
-            found.into_iter().map(|(at, what)| finding(points[at], &what)).collect();
-        let unseen = unseen.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let groups: Vec<&[&Point]> = together(&unseen).collect();
-        let found = crew::each(&groups, stage, |place, group| {
-            let n_harmless = |n: usize| counts.n_harmless.fetch_add(n as u64, Ordering::Relaxed);
+        broken.extend(found.into_iter().map(|(at, what)| self.finding(points[at], &what)));
+        unseen.into_inner().expect("nobody panics with it")
+    }
+
+    /// Holds what nobody saw against what was there before.
+    fn compare(&self, unseen: &[&Point], broken: &mut Vec<String>) {
+        let count = |counter: &AtomicU64, n: usize| counter.fetch_add(n as u64, Ordering::Relaxed);
+        let groups: Vec<&[&Point]> = together(unseen).collect();
+        let found = crew::each(&groups, self.places(), |place, group| {
             if group.len() > 1 && is_harmless(place, group, self.expected).is_ok() {
-                n_harmless(group.len());
+                count(&self.counts.n_harmless, group.len());
                 return Ok(());
             }
             for point in *group {
                 match is_harmless(place, &[point], self.expected) {
-                    Ok(()) => drop(n_harmless(1)),
-                    Err(_) if point.whole() == Whole::Earlier => {
-                        counts.n_earlier.fetch_add(1, Ordering::Relaxed);
-                    }
-                    Err(what) => return Err(finding(point, &what)),
-                }
+                    Ok(()) => count(&self.counts.n_harmless, 1),
+                    Err(_) if point.whole() == Whole::Earlier => count(&self.counts.n_earlier, 1),
+                    Err(what) => return Err(self.finding(point, &what)),
+                };
             }
             Ok(())
         });
         broken.extend(found.into_iter().map(|(_, what)| what));
-        broken
+    }
+
+    /// A place for each worker.
+    fn places(&self) -> impl Fn() -> Place<'t> + Sync {
+        let number = AtomicUsize::new(1);
+        move || {
+            let number = number.fetch_add(1, Ordering::Relaxed);
+            Place::new(self.sample, self.proof.binary.clone(), number)
+        }
+    }
+
+    fn finding(&self, point: &Point, what: &str) -> String {
+        self.proof.finding("damage", &point.name, &format!("{}: {what}", point.name))
     }
 }
 
