@@ -49,9 +49,11 @@ pub(crate) fn package(name: &str) -> bool {
     println!("installing {name}");
     let own = command("id").arg("-u").output().map(|output| output.stdout).unwrap_or_default();
     let is_root = String::from_utf8_lossy(&own).trim() == "0";
-    let words: &[&str] = if is_root { &["apt-get"] } else { &["sudo", "apt-get"] };
-    let mut install = command(words[0]);
-    match show(install.args(&words[1..]).args(["install", "-y", "-q", name])) {
+    let start: &[&str] = if is_root { &["apt-get"] } else { &["sudo", "-n", "apt-get"] };
+    let apt = |words: &[&str]| show(command(start[0]).args(&start[1..]).args(words));
+    let install = || apt(&["install", "-y", "-q", name]);
+    // A fresh machine may not know yet what there is.
+    match install().or_else(|_| apt(&["update", "-q"]).and_then(|()| install())) {
         Ok(()) => true,
         Err(error) => {
             println!("{name} cannot be had ({error})");
