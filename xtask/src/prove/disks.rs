@@ -77,7 +77,7 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
 }
 
 fn trial(proof: &Proof, point: &Point) -> std::result::Result<(), String> {
-    let (disk, stage, scene) = set_up(proof, point).map_err(|error| error.to_string())?;
+    let (stage, disk, scene) = set_up(proof, point).map_err(|error| error.to_string())?;
     let before = Before::look(&stage);
     // Where no checkpoint looks.
     let filler =
@@ -96,15 +96,15 @@ fn trial(proof: &Proof, point: &Point) -> std::result::Result<(), String> {
     judge(point.operation, (&stage, &scene), &before, &outcome)
 }
 
-/// The disk outlives everything that is on it.
-fn set_up(proof: &Proof, point: &Point) -> Result<(Disk, Stage, Scene)> {
+/// What is named last goes first: the disk before the folder that it is mounted in.
+fn set_up(proof: &Proof, point: &Point) -> Result<(Stage, Disk, Scene)> {
     let mut disk = None;
     let stage = Stage::with(&proof.binary, |env| {
         disk = Some(Disk::mount(&env.root().join(point.place))?);
         Ok(())
     })?;
     let scene = point.operation.scene(&stage);
-    Ok((disk.ok_or("nothing was mounted")?, stage, scene))
+    Ok((stage, disk.ok_or("nothing was mounted")?, scene))
 }
 
 /// Takes all that is free, but for a little.
