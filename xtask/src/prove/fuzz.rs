@@ -66,7 +66,7 @@ fn row(proof: &Proof, binary: &Path, name: &str) -> Result<Row> {
     let scratch = tempfile::Builder::new().prefix("biv-fuzz-").tempdir_in(folder())?;
     let (new, corpus) = (scratch.path().join("corpus"), root().join("fuzz/corpus").join(name));
     fs::create_dir(&new)?;
-    let seconds = proof.size(2, 60);
+    let seconds = proof.size(2, 30);
     let mut run = command(binary);
     run.args(LIMITS).args(["-print_final_stats=1", &format!("-max_total_time={seconds}")]);
     run.arg(format!("-seed={}", proof.seed)).args(words(name)?);

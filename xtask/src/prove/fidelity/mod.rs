@@ -75,7 +75,7 @@ fn points(proof: &Proof, folder: &Path) -> Vec<Point> {
             println!("   left out: {}, which is not installed", agent.name);
             continue;
         }
-        for number in 1..=proof.size(1, 10) {
+        for number in 1..=proof.size(1, 6) {
             // Every start of an agent takes seconds; the last prompt is for those who have more of them.
             let n_answers = proof.size(8, N_ANSWERS as usize);
             let dice = Dice::new(proof.seed, (place as u64) << 32 | number);
