@@ -115,8 +115,8 @@ pub enum Error {
         "an interrupted restore had to be finished first, so the plan for this {what} no longer holds"
     )]
     PlanOutdated { what: OperationKind },
-    #[error("the restore failed and everything was put back as it was")]
-    PutBack(#[source] Box<Self>),
+    #[error("the restore failed and everything was put back as it was{}", but_for(left))]
+    PutBack { source: Box<Self>, left: Vec<RelPath> },
     #[error("session {handle} has no checkpoint yet")]
     NoCheckpoint { handle: SessionHandle },
     #[error("this workspace is not in a git repository, so nothing can be stashed")]
@@ -205,7 +205,7 @@ impl Error {
             Self::Capture(cause) => cause.hint()?,
             Self::Config(cause) => return cause.hint(),
             Self::Io { source, .. } => bivouac_snapshot::hint_for(source)?,
-            Self::PutBack(cause) => return cause.hint(),
+            Self::PutBack { source, .. } => return source.hint(),
             Self::WorkspaceRefused { .. } => "change to a project folder, or name one with `-C`",
             Self::NotFound { kind: Kind::Session, .. } => {
                 "`biv session list --all` shows all sessions"
@@ -327,6 +327,15 @@ pub(crate) fn in_one_line(error: &Error) -> String {
 }
 
 /// The command that is about things of a noun.
+/// Paths that someone changed while they were being put back.
+fn but_for(left: &[RelPath]) -> String {
+    let names: Vec<String> = left.iter().map(|path| format!("`{path}`")).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(", but for what was changed meanwhile: {}", names.join(", "))
+}
+
 fn command_of(noun: Noun) -> String {
     noun.as_str().replace(' ', "-")
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bivouac_core::checkpoint::{Checkpoint, Coverage, Trigger};
 use bivouac_core::event::Event;
 use bivouac_core::id::{CheckpointId, ObjectId, OperationId};
-use bivouac_core::operation::{History, Operation, OperationKind, Outcome, WhyLeft};
+use bivouac_core::operation::{History, LeftAlone, Operation, OperationKind, Outcome, WhyLeft};
 use bivouac_core::path::RelPath;
 use bivouac_core::sabotage::{self, Fault};
 use bivouac_core::session::Session;
@@ -234,8 +234,13 @@ impl Engine {
                     true => Outcome::default(),
                     false => self.take_back(&started.operation)?,
                 };
-                self.end_operation(started, outcome)?;
-                Err(Error::PutBack(Box::new(error)))
+                let outcome = self.end_operation(started, outcome)?;
+                let is_touched = |it: &LeftAlone| {
+                    matches!(it.why, WhyLeft::ChangedMeanwhile | WhyLeft::NotEmpty)
+                };
+                let left = outcome.left_alone.into_iter().filter(is_touched);
+                let left = left.map(|it| it.path).collect();
+                Err(Error::PutBack { source: Box::new(error), left })
             }
         }
     }

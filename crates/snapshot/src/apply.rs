@@ -86,7 +86,7 @@ fn state_of(root: &Root, step: &Step) -> State {
     };
     if is_now(&step.after) {
         State::AsAfter
-    } else if is_now(&step.before) {
+    } else if is_now(&step.before) || is_unfinished_folder(step, stat.as_ref()) {
         State::AsBefore(stat)
     } else if is_between(step, stat.as_ref()) {
         State::AsBefore(None)
@@ -107,6 +107,15 @@ fn is_between(step: &Step, stat: Option<&Stat>) -> bool {
         _ => false,
     }
 }
+
+/// Was this folder made by a step that is now taken back, and not given its permissions yet?
+fn is_unfinished_folder(step: &Step, stat: Option<&Stat>) -> bool {
+    let is_new = |stat: &Stat| stat.kind == Kind::Folder && stat.mode & 0o777 == NEW_FOLDER;
+    step.is_removal_of_folder() && stat.is_some_and(is_new)
+}
+
+/// Until all is in it, nobody else looks into a folder.
+const NEW_FOLDER: u16 = 0o700;
 
 /// Folders without write permission are opened for the time of the swap.
 fn unlock_folders(root: &Root, tasks: &[Task<'_>]) -> Vec<(Vec<u8>, u16)> {
@@ -162,8 +171,10 @@ fn swap_all(swapper: &Swapper<'_>, tasks: &mut [Task<'_>], outcome: &mut Outcome
     {
         swapper.remove_file(task, outcome)?;
     }
-    for task in
-        tasks.iter_mut().rev().filter(|task| task.is_removal_of_folder() && task.seen.is_some())
+    for task in tasks
+        .iter_mut()
+        .rev()
+        .filter(|task| task.step.is_removal_of_folder() && task.seen.is_some())
     {
         swapper.remove_folder(task, outcome)?;
     }
@@ -229,7 +240,7 @@ impl Swapper<'_> {
             return Ok(());
         }
         let is_there = || self.root.stat(path).is_ok_and(|stat| stat.kind == Kind::Folder);
-        match self.root.create_folder(path, 0o700) {
+        match self.root.create_folder(path, NEW_FOLDER) {
             Err(error) if !is_there() => or_leave(error, task.step, outcome),
             _ => {
                 give_to_owner(self.root, task.step, path)

@@ -124,6 +124,11 @@ impl Step {
     fn is_way(&self) -> bool {
         self.before.is_some_and(|before| is_same_folder(before, self.after))
     }
+
+    pub(crate) fn is_removal_of_folder(&self) -> bool {
+        let is_folder = |entry: Option<Entry>| entry.is_some_and(|it| it.is_folder());
+        is_folder(self.before) && !is_folder(self.after)
+    }
 }
 
 impl Plan {

@@ -114,11 +114,6 @@ impl Task<'_> {
         let was_file = matches!(self.step.before, Some(Entry::File(_) | Entry::Link(_)));
         was_file && !matches!(self.step.after, Some(Entry::File(_) | Entry::Link(_)))
     }
-
-    pub(crate) fn is_removal_of_folder(&self) -> bool {
-        self.step.before.is_some_and(|it| it.is_folder())
-            && !self.step.after.is_some_and(|it| it.is_folder())
-    }
 }
 
 /// Up to so many files are made durable one by one; beyond, the whole file system at once.

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use bivouac_core::id::{ObjectId, OperationId, PackId};
@@ -281,6 +282,29 @@ fn the_way_back_undoes_it_from_every_point_too() {
         let outcome = stage.apply(&forth.inverted());
         let texts = (stage.read("a"), stage.read("b"), stage.read("c"));
         assert_eq!(texts, ("old".to_owned(), "old".to_owned(), "-".to_owned()), "{done} done");
+        assert_eq!(outcome.left_alone.len(), 0);
+    }
+}
+
+#[test]
+fn a_folder_that_was_made_and_not_finished_goes_on_the_way_back() {
+    let forth = plan(&[
+        ("f", None, folder(0o755)),
+        ("f/new", None, file("new")),
+        ("way", file("old"), folder(0o755)),
+        ("way/new", None, file("new")),
+    ]);
+    for n_files in 0..=2 {
+        let stage = Stage::new();
+        for (n, name) in ["f", "way"].into_iter().enumerate() {
+            fs::DirBuilder::new().mode(0o700).create(stage.work.join(name)).unwrap();
+            if n < n_files {
+                stage.write(&format!("{name}/new"), "new");
+            }
+        }
+        let outcome = stage.apply(&forth.inverted());
+        assert_eq!((stage.read("f"), stage.read("way")), ("-".to_owned(), "old".to_owned()));
+        assert!(!stage.work.join("f").exists());
         assert_eq!(outcome.left_alone.len(), 0);
     }
 }
