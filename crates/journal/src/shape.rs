@@ -57,7 +57,7 @@ impl Journal {
         let path = format!("{path}-wal");
         let page_size: u32 =
             self.connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
-        let (mut n_behind, mut n_before) = (0, 0);
+        let mut n_behind = 0;
         for _ in 0..PATIENCE {
             let Ok(log) = std::fs::read(&path) else { return Ok(LogTail::Whole) };
             let known: i64 =
@@ -67,11 +67,7 @@ impl Journal {
             if n_behind == 0 {
                 return Ok(LogTail::Whole);
             }
-            // A second look: somebody may have begun the log anew. Who is writing leaves one behind, and not for long.
-            if n_behind > 1 && n_behind == n_before {
-                break;
-            }
-            n_before = n_behind;
+            // Somebody may be writing it just now, or beginning it anew.
             std::thread::sleep(Duration::from_millis(10));
         }
         if n_behind == 1 {
