@@ -133,7 +133,7 @@ impl Disk {
         fs::create_dir_all(folder)?;
         let disk = Self { folder: folder.to_owned(), image: folder.with_extension("image") };
         File::create(&disk.image)?.set_len(IMAGE_BYTES)?;
-        quietly("mkfs.ext4", &["-q", "-m", "0", &disk.image.to_string_lossy()])?;
+        quietly("mkfs.ext4", &["-q", "-m", "0", "-b", "4096", &disk.image.to_string_lossy()])?;
         quietly(
             "mount",
             &["-o", "loop", &disk.image.to_string_lossy(), &folder.to_string_lossy()],

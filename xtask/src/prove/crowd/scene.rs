@@ -16,7 +16,7 @@ use crate::prove::Proof;
 use crate::prove::limit::within;
 use crate::tools::command;
 
-/// Longer than this, and somebody is stuck.
+/// Whoever is not done so long after the crowd has gone is stuck.
 const LIMIT: Duration = Duration::from_secs(60);
 /// A hook gives up after 25 seconds; it needs a moment to start and to write down what it could not record.
 const HOOK_LIMIT: Duration = Duration::from_secs(30);
@@ -97,7 +97,8 @@ impl Scene {
         }
         let line = words.join(" ");
         let started = Instant::now();
-        let output = within(LIMIT, &mut command).map_err(|error| error.to_string())?;
+        let output = within(self.until.saturating_duration_since(started) + LIMIT, &mut command)
+            .map_err(|error| error.to_string())?;
         let output = output.ok_or_else(|| format!("`{line}` is stuck"))?;
         let kind = KINDS.iter().find(|kind| words.contains(kind)).unwrap_or(&"other");
         let time = started.elapsed();

@@ -226,7 +226,7 @@ fn flips(proof: &Proof, sample: &Sample) -> Vec<Point> {
         };
         let is_chosen = |at: &usize| match name.as_str() {
             // The journal's log guards every page as a whole, so that any byte of it stands for others.
-            "db-wal" if !is_frame_head(*at) => at.is_multiple_of(proof.size(499, 37)),
+            "db-wal" if !is_frame_head(*at) => at.is_multiple_of(proof.size(1_999, 97)),
             _ => at.is_multiple_of(step),
         };
         let (used, unused): (Vec<usize>, Vec<usize>) =
