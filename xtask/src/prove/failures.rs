@@ -44,7 +44,7 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
 }
 
 /// What can go wrong with an operation, by what it is called in the table. In the quick form a full disk is tried at
-/// every call, a broken one at every other, the rest at some.
+/// every call, a broken one at every third, the rest at some.
 fn troubles(
     proof: &Proof,
     operation: &Operation,
@@ -60,7 +60,7 @@ fn troubles(
     let most_blocks = proof.size(0..400, 0..800);
     vec![
         ("ENOSPC", fails("ENOSPC", every)),
-        ("EIO", fails("EIO", every.max(proof.size(2, 1)))),
+        ("EIO", fails("EIO", every.max(proof.size(3, 1)))),
         ("EACCES", fails("EACCES", some)),
         ("EMFILE", fails("EMFILE", some.min(3))),
         ("EINTR", fails("EINTR", some)),

@@ -21,7 +21,7 @@ fn catcher(fault: Fault) -> (&'static str, &'static str) {
         Fault::StagedNotSynced | Fault::SwapNotSynced => ("power", "rollback"),
         Fault::PackNotReadBack => ("failures", "create lies"),
         Fault::HashesNotChecked => ("damage", "pack-1"),
-        Fault::ChainNotChecked => ("damage", "db"),
+        Fault::ChainNotChecked => ("damage", "db forged"),
         Fault::LinksFollowed | Fault::ModeLost => ("model", ""),
         Fault::RecheckLost => ("races", "renameat2"),
         Fault::HealSkipped => ("kills", "rollback renameat2"),

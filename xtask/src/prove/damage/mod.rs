@@ -226,7 +226,8 @@ fn flips(proof: &Proof, sample: &Sample) -> Vec<Point> {
         };
         let is_chosen = |at: &usize| match name.as_str() {
             // The journal's log guards every page as a whole, so that any byte of it stands for others.
-            "db-wal" if !is_frame_head(*at) => at.is_multiple_of(proof.size(1_999, 97)),
+            "db-wal" if is_frame_head(*at) => at.is_multiple_of(proof.size(19, 1)),
+            "db-wal" => at.is_multiple_of(proof.size(1_999, 97)),
             _ => at.is_multiple_of(step),
         };
         let (used, unused): (Vec<usize>, Vec<usize>) =

@@ -25,6 +25,8 @@ pub(super) struct Sample {
     pub(super) image: Image,
     /// The same store, one checkpoint earlier.
     pub(super) older: Image,
+    /// The same store with a word that nobody wrote, in an event and in the tables that follow from it.
+    pub(super) forged: Image,
     pub(super) kept: Vec<Kept>,
     pub(super) sessions: Vec<String>,
     /// What the workspace holds.
@@ -74,9 +76,11 @@ impl Sample {
         let sessions = sessions.as_array().map(Vec::as_slice).unwrap_or_default();
         let variables = env.biv_command(&env.work(), &["status"]);
         let variables = variables.get_envs();
+        let forged = forged(env)?;
         Ok(Self {
             image,
             older,
+            forged,
             kept,
             sessions: sessions.iter().map(|row| word(row, "handle")).collect(),
             tree: env.tree(),
@@ -107,6 +111,24 @@ impl Sample {
         });
         named.collect()
     }
+}
+
+/// Everything fits together, but for the chain of the events.
+fn forged(env: &TestEnv) -> io::Result<Image> {
+    let guard = "events_never_change";
+    let made = env.sql_text(&format!("SELECT sql FROM sqlite_schema WHERE name = '{guard}'"));
+    let change = |table: &str, column: &str| {
+        format!("UPDATE {table} SET {column} = replace({column}, 'third', 'forged');")
+    };
+    let changes = [
+        change("events", "data"),
+        change("session_checkpoints", "message"),
+        change("session_checkpoints", "checkpoint_data"),
+        change("session_logs", "message"),
+    ];
+    env.sql(&format!("DROP TRIGGER {guard}; {} {made}", changes.concat()))
+        .map_err(io::Error::other)?;
+    read(&env.store())
 }
 
 /// Another store that has nothing to do with it.

@@ -94,6 +94,8 @@ fn mixed_up(sample: &Sample, others: &Image) -> Vec<Point> {
         points.push(point(format!("pack-{} of another store", n + 1), pack, image, Whole::Unnamed));
     }
     let database = "sessions.db";
+    let forged = sample.forged.clone();
+    points.push(point("db forged".to_owned(), database, forged, Whole::All));
     for (name, from, whole) in [
         ("another store", others, Whole::AllOfOurs),
         ("an older copy", &sample.older, Whole::Earlier),

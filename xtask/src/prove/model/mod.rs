@@ -42,7 +42,7 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
     if !can_watch {
         println!("left out: watching the calls, as there is no strace");
     }
-    let until = Instant::now() + proof.size(Duration::from_secs(40), Duration::from_secs(300));
+    let until = Instant::now() + proof.size(Duration::from_secs(30), Duration::from_secs(300));
     let stories: Vec<u64> =
         (0..proof.size(600, 20_000)).filter(|it| proof.wants(&name(*it))).collect();
     let counts = Counts::default();

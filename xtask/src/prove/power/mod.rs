@@ -216,7 +216,7 @@ fn worlds(proof: &Proof, watched: &Watched<'_>, cuts: &Cuts) -> (Vec<(Cut, Disk)
     let mut seen = HashSet::new();
     let mut worlds = Vec::new();
     for (_, cut) in drawn {
-        if worlds.len() >= proof.size(40, 300) {
+        if worlds.len() >= proof.size(32, 300) {
             break;
         }
         let world = cuts.disk(&watched.start, &watched.story, cut);
