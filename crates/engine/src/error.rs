@@ -326,7 +326,6 @@ pub(crate) fn in_one_line(error: &Error) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// The command that is about things of a noun.
 /// Paths that someone changed while they were being put back.
 fn but_for(left: &[RelPath]) -> String {
     let names: Vec<String> = left.iter().map(|path| format!("`{path}`")).collect();
@@ -336,6 +335,7 @@ fn but_for(left: &[RelPath]) -> String {
     format!(", but for what was changed meanwhile: {}", names.join(", "))
 }
 
+/// The command that is about things of a noun.
 fn command_of(noun: Noun) -> String {
     noun.as_str().replace(' ', "-")
 }

@@ -72,11 +72,10 @@ impl Engine {
         let names = misshapen.names.iter();
         report.database_faults.extend(names.map(|it| format!("`{it}` is not made as it was")));
         // Tables that became something else cannot be asked for what is in them.
-        if misshapen.is_damage {
-            return Ok(report);
+        if !misshapen.is_damage {
+            report.drifted_tables = self.journal.drifted_tables()?;
+            report.database_faults.extend(self.journal.integrity()?);
         }
-        report.drifted_tables = self.journal.drifted_tables()?;
-        report.database_faults.extend(self.journal.integrity()?);
         let notes = crate::spool::damaged_notes(&self.home);
         let told = notes.iter().map(|it| format!("a hook's note is damaged: `{}`", it.display()));
         report.damage.extend(told);
@@ -90,6 +89,9 @@ impl Engine {
         report.n_packs = scan.n_packs as u64;
         report.n_objects = scan.places().len() as u64;
         report.damage.extend(scan.damage.iter().map(ToString::to_string));
+        if misshapen.is_damage {
+            return Ok(report);
+        }
         self.check_index(&scan, &mut report)?;
         report.n_checkpoints = self.journal.checkpoints(&CheckpointFilter::default())?.len() as u64;
         report.affected = self.affected(&scan)?;
