@@ -57,7 +57,7 @@ pub(crate) struct ProveArgs {
     #[arg(long)]
     first: bool,
     /// Put the rows into docs/proof.md and the README
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["only", "first"])]
     readme: bool,
 }
 
