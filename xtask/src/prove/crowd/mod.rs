@@ -42,7 +42,8 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
     let n_acked = acked.len();
     let n_lost = scene.judge(&env, &acked).unwrap_or_else(|error| {
         scene.tell(error.to_string());
-        0
+        // Nobody saw any of them again.
+        n_acked
     });
     Ok(vec![row(proof, &scene, (n_acked, n_lost), roles.len())])
 }
