@@ -170,7 +170,7 @@ pub(crate) fn run(args: &ProveArgs) -> Result<()> {
     };
     let is_wanted =
         |it: &&Part| args.part.is_empty() || args.part.iter().any(|name| name == it.name);
-    let (mut n_tried, mut n_broken) = (0, 0);
+    let (mut n_tried, mut broken) = (0, Vec::new());
     for Part { name, about, needs, run } in PARTS.iter().filter(is_wanted) {
         println!("-- {name}: {about}");
         if let Some(missing) = needs.filter(|program| !package(program)) {
@@ -182,15 +182,17 @@ pub(crate) fn run(args: &ProveArgs) -> Result<()> {
         rows.iter().for_each(Row::print);
         println!("   {} seconds", started.elapsed().as_secs());
         n_tried += rows.iter().map(|row| row.n_tried).sum::<u64>();
-        n_broken += rows.iter().filter(|row| !row.broken.is_empty()).count();
         if args.readme {
             table::put(&root(), (name, about), &rows, &proof.again(name))?;
         }
+        let first = |row: &Row| Some(format!("\n{name}: {}: {}", row.what, row.broken.first()?));
+        broken.extend(rows.iter().filter_map(first));
     }
-    match n_broken {
+    match broken.len() {
         0 if n_tried == 0 => Err("nothing was tried".into()),
         0 => Ok(()),
-        _ => Err(format!("{n_broken} promises were broken").into()),
+        // Whoever sees only the last lines sees what it was.
+        n => Err(format!("{n} promises were broken{}", broken.concat()).into()),
     }
 }
 
