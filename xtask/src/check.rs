@@ -86,6 +86,8 @@ pub(crate) fn agents() -> Result<Option<PathBuf>> {
 
 fn deny() -> Result<()> {
     let deny = tool("cargo-deny", DENY)?;
+    // It looks at what other systems need as well, of which nothing was downloaded to build on this one.
+    show(&mut cargo(&["fetch", "--locked"]))?;
     // Advisories live in a repository of their own, which not every machine can reach.
     let args = ["--offline", "check", "licenses", "bans", "sources"];
     show(command(deny).args(args).current_dir(root()))
