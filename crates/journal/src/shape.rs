@@ -110,9 +110,16 @@ fn n_commits_behind(log: &[u8], n_known: usize, page_size: usize) -> usize {
     };
     let last_known = n_known.checked_sub(1).map_or(&header[24..32], |last| &frames[last][16..24]);
     let (mut most, mut run, mut is_chained) = (0, 0, true);
+    let mut is_understood = is_from_header;
     for (n, frame) in behind.iter().enumerate() {
         let before = if n == 0 { last_known } else { &behind[n - 1][16..24] };
         let is_next = continues(frame, before);
+        // SQLite knows of every commit that continues a sound beginning. Where it knows of none, all of them are in
+        // the database, and whoever was about to begin the log anew has not come to that.
+        is_understood &= is_next && &frame[8..16] == salts;
+        if is_understood && is_commit(frame) {
+            return 0;
+        }
         if n > 0 && !is_next {
             run = 0;
         }
@@ -140,4 +147,48 @@ fn sum([mut one, mut two]: [u32; 2], bytes: &[u8], is_reversed: bool) -> [u32; 2
         two = two.wrapping_add(y).wrapping_add(one);
     }
     [one, two]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: usize = 4096;
+    const FRAME: usize = 24 + PAGE;
+
+    /// The log of three commits, and how many frames the first of them has.
+    fn log() -> (Vec<u8>, usize) {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = Connection::open(folder.path().join("db")).unwrap();
+        connection.pragma_update(None, "journal_mode", "wal").unwrap();
+        let read = || std::fs::read(folder.path().join("db-wal")).unwrap();
+        connection.execute_batch("CREATE TABLE it (word TEXT)").unwrap();
+        let n_first = (read().len() - 32) / FRAME;
+        connection.execute_batch("INSERT INTO it VALUES ('a')").unwrap();
+        connection.execute_batch("INSERT INTO it VALUES ('b')").unwrap();
+        (read(), n_first)
+    }
+
+    fn check(what: &str, log: &[u8], n_known: usize, expected: usize) {
+        assert_eq!(n_commits_behind(log, n_known, PAGE), expected, "{what}");
+    }
+
+    #[test]
+    fn commits_behind_the_end_of_a_log_are_counted() {
+        let (log, n_first) = log();
+        let n_frames = (log.len() - 32) / FRAME;
+        let flipped = |at: usize| {
+            let mut log = log.clone();
+            log[at] ^= 1;
+            log
+        };
+        check("all of it is known", &log, n_frames, 0);
+        check("it is about to begin anew", &log, 0, 0);
+        check("the first commit was changed", &flipped(32 + 24), 0, 3);
+        check("its salt was changed", &flipped(32 + 8), 0, 3);
+        check("the header was changed", &flipped(16), 0, 3);
+        let second = 32 + n_first * FRAME;
+        check("the second commit was changed", &flipped(second + 24), n_first, 2);
+        check("the last commit was changed", &flipped(log.len() - 1), n_frames - 1, 1);
+    }
 }
