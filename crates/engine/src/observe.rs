@@ -84,13 +84,17 @@ pub enum Reached {
     Record,
 }
 
-/// Keeps a hook's input for the next command.
+/// Keeps a hook's input for the next command. Where there is no workspace, there is nothing to keep.
 pub fn put_aside(hook: &Hook, reached: Reached, wishes: &Wishes) -> Result<()> {
     let Some(observation) = hook.observation() else {
         return Ok(());
     };
-    let home = Home::find(&hook.wishes(wishes, &observation))?;
-    home.check_workspace()?;
+    let Ok(home) = Home::find(&hook.wishes(wishes, &observation)) else {
+        return Ok(());
+    };
+    if home.check_workspace().is_err() {
+        return Ok(());
+    }
     crate::spool::put_aside(&home, hook, reached, Uuid::now_v7())
 }
 

@@ -2,7 +2,7 @@
 //! command, once.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use bivouac_core::id::{EventId, SessionId};
 use bivouac_core::sabotage::{self, Fault};
 use bivouac_core::text::Note;
 use bivouac_core::time::in_words;
+use bivouac_journal::append::{NewEvent, Terms};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -86,16 +87,23 @@ impl Engine {
         for path in paths {
             let is_failure = path.extension().is_some_and(|it| it == "failure");
             let is_done = match is_failure {
-                true => read(&path).map(|failure| self.take_in_failure(failure)),
-                false => read(&path).map(|spooled| self.take_in(spooled)),
+                true => read(&path).map(|it| it.map(|failure| self.take_in_failure(failure))),
+                false => read(&path).map(|it| it.map(|spooled| self.take_in(spooled))),
             };
-            match is_done.transpose()? {
-                Some(true) if sabotage::is(Fault::SpoolRemovedFirst) => {}
-                Some(true) => fs::remove_file(&path).map_err(Error::io(&path))?,
-                Some(false) => {}
-                None => {
+            match is_done {
+                // Another command took it in meanwhile.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => {
+                    self.notices.push(format!("a note of a hook cannot be read yet: {error}"));
+                }
+                Ok(Some(is_done)) => {
+                    if is_done? && !sabotage::is(Fault::SpoolRemovedFirst) {
+                        unless_gone(fs::remove_file(&path)).map_err(Error::io(&path))?;
+                    }
+                }
+                Ok(None) => {
                     let aside = self.home.damaged()?.join(path.file_name().unwrap_or_default());
-                    fs::rename(&path, aside).map_err(Error::io(&path))?;
+                    unless_gone(fs::rename(&path, aside)).map_err(Error::io(&path))?;
                     self.notices.push("a damaged note of a hook was set aside".to_owned());
                 }
             }
@@ -164,16 +172,10 @@ impl Engine {
         if sabotage::is(Fault::SpoolTakenTwice) {
             return self.record(session, events).map(drop);
         }
-        if self.journal.has_event(number(0))? {
-            return Ok(());
-        }
         let events = events.into_iter().enumerate();
-        let events = events.map(|(n, event)| bivouac_journal::append::NewEvent {
-            id: number(n),
-            session_id: session,
-            event,
-        });
-        self.journal.append(self.clock.now(), events.collect(), &[])?;
+        let events =
+            events.map(|(n, event)| NewEvent { id: number(n), session_id: session, event });
+        self.journal.append_once(self.clock.now(), events.collect(), &Terms::default())?;
         Ok(())
     }
 }
@@ -189,17 +191,29 @@ fn notes(home: &Home) -> Vec<PathBuf> {
 
 /// Those that are not what was written.
 pub(crate) fn damaged_notes(home: &Home) -> Vec<PathBuf> {
-    let is_damaged = |path: &PathBuf| read::<serde_json::Value>(path).is_none();
+    let is_damaged = |path: &PathBuf| match read::<serde_json::Value>(path) {
+        Ok(note) => note.is_none(),
+        // Another command took it in meanwhile.
+        Err(error) => error.kind() != ErrorKind::NotFound,
+    };
     notes(home).into_iter().filter(is_damaged).collect()
 }
 
-fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    let bytes = fs::read(path).ok()?;
+/// What a note says. `None` if it is not what was written.
+fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+    let bytes = fs::read(path)?;
     if sabotage::is(Fault::SpoolRemovedFirst) {
-        fs::remove_file(path).ok()?;
+        fs::remove_file(path)?;
     }
-    let name = path.file_stem()?.to_str()?;
-    name.ends_with(&hash(&bytes)).then(|| serde_json::from_slice(&bytes).ok())?
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    Ok(name.ends_with(&hash(&bytes)).then(|| serde_json::from_slice(&bytes).ok()).flatten())
+}
+
+fn unless_gone(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
 }
 
 fn hash(bytes: &[u8]) -> String {

@@ -4,7 +4,7 @@ use bivouac_core::agent::{AgentKind, ConversationStarted, ProcessId, Source, Tur
 use bivouac_core::briefing::{Said, Who};
 use bivouac_core::conversation::NativeId;
 use bivouac_core::event::{Event, Level};
-use bivouac_core::id::{EventId, SessionId};
+use bivouac_core::id::SessionId;
 use bivouac_core::text::Note;
 use bivouac_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -180,11 +180,6 @@ impl Journal {
                    (SELECT max(sequence) FROM conversations WHERE agent = ?)";
         let found = self.rows(sql, [agent.as_str()], |row| Ok(row.get::<_, String>(0)?))?;
         found.first().map(|at| at.parse().map_err(|_| bad_row("events"))).transpose()
-    }
-
-    pub fn has_event(&self, id: EventId) -> Result<bool> {
-        let mut statement = self.connection.prepare_cached("SELECT 1 FROM events WHERE id = ?")?;
-        Ok(statement.exists([id.to_string()])?)
     }
 
     /// The newest checkpoint of a session that holds a conversation.

@@ -13,7 +13,8 @@ use bivouac_core::sabotage::{self, Fault};
 use bivouac_engine::home::Wishes;
 use bivouac_engine::observe::{self, Hook, Reached};
 
-use crate::report::Exit;
+use crate::report::{self, Exit};
+use crate::ui::{Form, Ui};
 
 /// Take in what an agent tells (agents call this; see `biv hooks install`)
 #[derive(Debug, clap::Args)]
@@ -33,6 +34,8 @@ const READING: Duration = Duration::from_secs(5);
 const DEADLINE: Duration = Duration::from_secs(25);
 /// Agents do not wait long when they end.
 const DEADLINE_AT_END: Duration = Duration::from_millis(2_500);
+/// What stands in the way of a note may be gone in a moment.
+const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(200)];
 
 pub fn run(args: &HookArgs, wishes: &Wishes) -> Exit {
     // A program of ours that runs an agent's or git's hooks must not lead back here.
@@ -80,14 +83,26 @@ fn within_deadline(hook: &Hook, wishes: &Wishes) -> Option<String> {
     let outcome = receiver.recv_timeout(deadline);
     let is_late = outcome.is_err();
     let answer = outcome.ok().and_then(Result::ok);
-    let put_aside = |reached| {
-        let _there_is_no_store = observe::put_aside(hook, reached, wishes);
-    };
     match (answer.is_some(), on_record.load(Ordering::SeqCst)) {
-        (false, false) => put_aside(Reached::Nothing),
+        (false, false) => put_aside(hook, Reached::Nothing, wishes),
         // It was still saving, and that ends with us.
-        (false, true) if is_late => put_aside(Reached::Record),
+        (false, true) if is_late => put_aside(hook, Reached::Record, wishes),
         _ => {}
     }
     answer
+}
+
+/// Where nothing can be kept at all, that is the last thing that can be said.
+fn put_aside(hook: &Hook, reached: Reached, wishes: &Wishes) {
+    let mut kept = observe::put_aside(hook, reached, wishes);
+    for pause in PAUSES {
+        if kept.is_ok() {
+            return;
+        }
+        thread::sleep(pause);
+        kept = observe::put_aside(hook, reached, wishes);
+    }
+    if let Err(error) = kept {
+        report::note("what the agent told could not be kept", &error, &mut Ui::new(Form::Text));
+    }
 }

@@ -271,6 +271,41 @@ fn what_cannot_be_recorded_is_taken_in_later_and_once() {
     assert_eq!(n, "1");
 }
 
+#[test]
+fn what_many_commands_find_waiting_is_taken_in_once() {
+    let claude = Claude::new();
+    claude.turn(1, "one", "One.");
+    let journal = claude.env.store().join("sessions.db");
+    let good = fs::read(&journal).unwrap();
+    fs::write(&journal, "this is not a database, but it is long enough to look like one").unwrap();
+    for n in 0..20 {
+        claude.tell("UserPromptSubmit", &json!({ "prompt": format!("said while deaf {n}.") }));
+    }
+    fs::write(&journal, good).unwrap();
+    let commands: Vec<_> = (0..8).map(|_| claude.env.start(&["note", "me too"])).collect();
+    for command in commands {
+        claude.env.finish(command).ok();
+    }
+    let n = claude
+        .env
+        .sql_text("SELECT '' || count(*) FROM events WHERE data LIKE '%said while deaf%'");
+    assert_eq!(n, "20");
+}
+
+#[test]
+fn a_hook_that_can_keep_nothing_says_so_and_succeeds() {
+    let claude = Claude::new();
+    claude.turn(1, "one", "One.");
+    let store = claude.env.store();
+    fs::write(store.join("sessions.db"), "no database, but long enough to look like one").unwrap();
+    let _none_yet = fs::remove_dir(store.join("spool"));
+    fs::write(store.join("spool"), "in the way").unwrap();
+    let input = json!({ "session_id": ID, "cwd": claude.env.work(), "prompt": "two" });
+    let run = claude.env.hook("claude-code", "UserPromptSubmit", input.to_string());
+    assert_eq!((run.code, run.stdout.as_str()), (0, ""));
+    assert!(run.stderr.contains("what the agent told could not be kept"), "{}", run.stderr);
+}
+
 fn samples() -> Vec<(String, String, String)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/agents/samples");
     let mut found = Vec::new();

@@ -99,3 +99,18 @@ fn a_damaged_note_of_a_hook_is_named() {
     env.biv(&["verify"]).ok();
     assert!(!note.exists());
 }
+
+/// It is listed, and gone when it is looked at: here by a link that leads nowhere.
+#[test]
+fn a_note_that_another_command_takes_in_is_no_damage() {
+    let env = env();
+    env.write("a", "1");
+    env.biv(&["checkpoint", "create"]).ok();
+    let spool = env.store().join("spool");
+    std::fs::create_dir_all(&spool).unwrap();
+    let note = spool.join("01990000-0000-7000-8000-000000000001-0123456789abcdef.hook");
+    std::os::unix::fs::symlink("gone", note).unwrap();
+    env.biv(&["verify"]).ok();
+    let create = env.biv(&["checkpoint", "create"]);
+    assert_eq!((create.code, create.stderr.as_str()), (0, ""));
+}
