@@ -337,8 +337,10 @@ fn make_durable(root: &Root, plan: &Plan) -> Result<()> {
             // One that was itself removed afterwards needs no sync.
             Err(error) if is_gone(&error) => {}
             // One that may not be opened, as its mode says.
-            Err(_) => return root.sync_all().map_err(Error::write(".")),
-            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return root.sync_all().map_err(Error::write("."));
+            }
+            synced => synced.map_err(Error::write("."))?,
         }
     }
     Ok(())
