@@ -13,6 +13,7 @@ use bivouac_core::id::SessionId;
 use bivouac_core::path::{RelPath, WorkspacePath};
 use etcetera::BaseStrategy;
 
+use crate::lock::Lock;
 use crate::{Error, Result};
 
 /// The file that configures a workspace, and marks one that is not in git.
@@ -131,6 +132,16 @@ impl Home {
     /// Held together by those who write objects or rely on them, alone by those who remove any.
     pub fn store_lock(&self) -> PathBuf {
         self.store.join("store.lock")
+    }
+
+    /// Passed by whoever comes to use objects; closed for moments by whoever waits to be alone with them.
+    pub fn door_lock(&self) -> PathBuf {
+        self.store.join("door.lock")
+    }
+
+    /// Held by whoever has to be alone with the store.
+    pub(crate) fn lock_store(&self) -> Result<Lock> {
+        Lock::wait_alone(&self.store_lock(), &self.door_lock(), "using the store")
     }
 
     /// Held by the one sweep there may be at a time.

@@ -64,7 +64,7 @@ pub mod terminal;
 pub mod verify;
 pub mod watch;
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, Weak};
 
 use bivouac_core::progress::Progress;
 use bivouac_core::redact::Redactor;
@@ -88,4 +88,6 @@ pub struct Engine {
     progress: Box<dyn Progress>,
     notices: Vec<String>,
     redactor: OnceLock<Redactor>,
+    /// What is held while objects are relied upon.
+    in_use: Mutex<Weak<lock::Lock>>,
 }

@@ -27,6 +27,9 @@ pub enum Hold {
 
 /// Long enough for a first checkpoint of a large tree.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// How long a door is open between two times that it is closed, and closed at most.
+const OPEN: Duration = Duration::from_millis(200);
+const CLOSED_MOST: Duration = Duration::from_secs(1);
 
 impl Lock {
     /// Waits for the lock. `what` says what its holder is doing.
@@ -42,6 +45,36 @@ impl Lock {
             }
             thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Waits to have alone what others use all the time: whoever comes to use it has to pass a door, which is
+    /// closed meanwhile. Never for long: somebody inside may take minutes, and others have an agent that waits.
+    pub fn wait_alone(path: &Path, door: &Path, what: &'static str) -> Result<Self> {
+        let started = Instant::now();
+        let mut closed_for = Duration::from_millis(25);
+        loop {
+            let closed = Self::attempt(door, Hold::Alone)?;
+            let until = Instant::now() + closed_for;
+            while Instant::now() < until {
+                if let Some(lock) = Self::attempt(path, Hold::Alone)? {
+                    return Ok(lock);
+                }
+                thread::sleep(Duration::from_millis(2));
+            }
+            drop(closed);
+            let waited = started.elapsed();
+            if waited > PATIENCE {
+                return Err(Error::Locked { what, waited, owner: owner(path) });
+            }
+            closed_for = CLOSED_MOST.min(closed_for * 2);
+            thread::sleep(OPEN);
+        }
+    }
+
+    /// Waits for the lock together with others, behind whoever waits to be alone.
+    pub fn wait_shared(path: &Path, door: &Path, what: &'static str) -> Result<Self> {
+        drop(Self::wait(door, Hold::Shared, what)?);
+        Self::wait(path, Hold::Shared, what)
     }
 
     /// `None` when someone else has it.
@@ -97,4 +130,34 @@ pub(crate) fn owner(path: &Path) -> Option<String> {
     let mut text = String::new();
     File::open(path).ok()?.take(400).read_to_string(&mut text).ok()?;
     text.lines().next().map(bivouac_core::text::printable)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn who_wants_to_be_alone_gets_a_turn_where_nobody_ever_pauses() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, door) = (folder.path().join("store.lock"), folder.path().join("door.lock"));
+        let is_over = AtomicBool::new(false);
+        let use_it = || {
+            while !is_over.load(Ordering::Relaxed) {
+                let _in_use = Lock::wait_shared(&path, &door, "using it").unwrap();
+                thread::sleep(Duration::from_millis(15));
+            }
+        };
+        let waited = thread::scope(|scope| {
+            (0..8).for_each(|_| drop(scope.spawn(use_it)));
+            thread::sleep(Duration::from_millis(50));
+            let started = Instant::now();
+            let alone = Lock::wait_alone(&path, &door, "using it").unwrap();
+            is_over.store(true, Ordering::Relaxed);
+            drop(alone);
+            started.elapsed()
+        });
+        assert!(waited < Duration::from_secs(30), "{waited:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Opening the store for a command, and what every command needs from it.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use bivouac_capture::agents;
 use bivouac_capture::process::Program;
@@ -65,6 +65,7 @@ impl Engine {
             progress,
             notices: Vec::new(),
             redactor: OnceLock::new(),
+            in_use: Mutex::new(Weak::new()),
         };
         let redactor = engine.redactor().clone();
         engine.journal.set_redactor(redactor);
@@ -112,11 +113,19 @@ impl Engine {
     }
 
     /// Held while objects are written or relied upon.
-    pub(crate) fn use_store(&self) -> Result<Option<Lock>> {
+    pub(crate) fn use_store(&self) -> Result<Option<Arc<Lock>>> {
         if !self.is_writable() {
             return Ok(None);
         }
-        Lock::wait(&self.home.store_lock(), Hold::Shared, "removing old objects").map(Some)
+        let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever is in does not pass the door again: someone may have closed it to wait for them to leave.
+        if let Some(lock) = in_use.upgrade() {
+            return Ok(Some(lock));
+        }
+        let (path, door) = (self.home.store_lock(), self.home.door_lock());
+        let lock = Arc::new(Lock::wait_shared(&path, &door, "removing old objects")?);
+        *in_use = Arc::downgrade(&lock);
+        Ok(Some(lock))
     }
 
     /// Held while the workspace is scanned or restored.

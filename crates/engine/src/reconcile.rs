@@ -18,7 +18,6 @@ use bivouac_snapshot::verify::Verifier;
 
 use crate::clock::Clock;
 use crate::home::{Home, Wishes, sync_folder};
-use crate::lock::{Hold, Lock};
 use crate::open::{Need, has_packs, is_missing, rebuilt_journal};
 use crate::{Engine, Error, Result};
 
@@ -48,11 +47,11 @@ impl Engine {
         let home = Home::find(wishes)?;
         let mut report = ReconcileReport::default();
         if home.store.exists() {
-            let _alone = Lock::wait(&home.store_lock(), Hold::Alone, "using the store")?;
+            let _alone = home.lock_store()?;
             replace_damaged_journal(&home, &mut report)?;
         }
         let mut engine = Self::prepare(wishes, Need::Write, progress)?;
-        let alone = Lock::wait(&home.store_lock(), Hold::Alone, "using the store")?;
+        let alone = home.lock_store()?;
         let scan = engine.scan_packs(&mut report)?;
         engine.mend_index(&scan, &mut report)?;
         report.rebuilt = engine.journal.reconcile()?;

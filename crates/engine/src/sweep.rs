@@ -133,7 +133,7 @@ impl Engine {
             )?
         };
         let new = new.as_ref().map(pack_row);
-        let _alone = Lock::wait(&self.home.store_lock(), Hold::Alone, "using the store")?;
+        let _alone = self.home.lock_store()?;
         self.mark_since(sweep)?;
         let is_needed_again =
             group.iter().flat_map(|pack| &pack.dead).any(|id| sweep.live.contains(id));
@@ -225,7 +225,7 @@ impl Engine {
     /// Alone with the store, a pack that is not in the index was never acknowledged. One that holds a
     /// checkpoint the journal has never heard of is left for `reconcile` all the same.
     fn remove_leftovers(&mut self) -> Result<()> {
-        let _alone = Lock::wait(&self.home.store_lock(), Hold::Alone, "using the store")?;
+        let _alone = self.home.lock_store()?;
         let known: Vec<PackId> = self.journal.packs()?.into_iter().map(|(id, _)| id).collect();
         for id in self.packs.list()?.into_iter().filter(|id| !known.contains(id)) {
             let unheard_of = self.unheard_of(id)?;
