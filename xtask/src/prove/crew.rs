@@ -27,15 +27,15 @@ pub(super) fn each<P: Sync, S>(
     let usual = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
     let work = || {
-        let mut own = stage();
+        let mut own = None;
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let is_enough = has_enough(&lock(&found));
             let Some(point) = points.get(at).filter(|_| !is_enough) else { break };
-            if let Err(what) = tried(|| trial(&mut own, point)) {
+            if let Err(what) = tried(|| trial(own.get_or_insert_with(&stage), point)) {
                 lock(&found).push((at, what));
                 // Whatever went wrong, the next trial is not to inherit it.
-                own = stage();
+                own = None;
             }
         }
     };

@@ -18,7 +18,7 @@ const PART: &str = "failures";
 #[derive(Clone, Debug)]
 enum Trouble {
     Call(Call, Fate),
-    /// No file may grow beyond so many blocks of 512 bytes: what crosses the border is written in part.
+    /// No file may grow beyond so many blocks.
     Short(u32),
 }
 
@@ -44,7 +44,7 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
 }
 
 /// What can go wrong with an operation, by what it is called in the table. In the quick form a full disk is tried at
-/// every call, a broken one at every third, the rest at some.
+/// every call, and so is a broken one, the rest at some.
 fn troubles(
     proof: &Proof,
     operation: &Operation,
@@ -55,14 +55,14 @@ fn troubles(
         may.step_by(step).map(|call| Trouble::Call(call.clone(), Fate::Fails(error))).collect()
     };
     let every = if operation.kind == Kind::Hook { proof.size(6, 1) } else { 1 };
-    let some = proof.size(9, 1);
+    let some = proof.size(3, 1);
     let lies = calls.iter().filter(|call| call.is_into_pack);
     let most_blocks = proof.size(0..400, 0..800);
     vec![
         ("ENOSPC", fails("ENOSPC", every)),
-        ("EIO", fails("EIO", every.max(proof.size(3, 1)))),
+        ("EIO", fails("EIO", every)),
         ("EACCES", fails("EACCES", some)),
-        ("EMFILE", fails("EMFILE", some.min(3))),
+        ("EMFILE", fails("EMFILE", 1)),
         ("EINTR", fails("EINTR", some)),
         ("short writes", most_blocks.step_by(proof.size(40, 16)).map(Trouble::Short).collect()),
         ("lying writes", lies.map(|call| Trouble::Call(call.clone(), Fate::Lies)).collect()),
@@ -102,19 +102,12 @@ fn tried(proof: &Proof, operation: &Operation, what: &str, troubles: &[Trouble])
 
 /// Runs an operation into its trouble. `None` if that did not come.
 fn meet(operation: &Operation, stage: &Stage, trouble: &Trouble) -> Option<Outcome> {
-    let (traced, words) = match trouble {
-        Trouble::Call(call, fate) => {
-            let traced = Traced::fated(&stage.trace(), call, *fate);
-            let words = traced.words.clone();
-            (Some(traced), words)
-        }
-        Trouble::Short(blocks) => {
-            let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
-            (None, vec!["sh".to_owned(), "-c".to_owned(), script])
-        }
+    let traced = match trouble {
+        Trouble::Call(call, fate) => Traced::fated(&stage.trace(), call, *fate),
+        Trouble::Short(blocks) => Traced::limited(&stage.trace(), *blocks),
     };
     let started = Instant::now();
-    let run = stage.env.run_command(&mut operation.command(stage, &words));
+    let run = stage.env.run_command(&mut operation.command(stage, &traced.words));
     let outcome = Outcome { run, time: started.elapsed(), lived: true };
-    traced.is_none_or(|it| it.was_met()).then_some(outcome)
+    traced.was_met().then_some(outcome)
 }

@@ -99,7 +99,7 @@ fn words(name: &str) -> Result<Option<String>> {
     Ok(found.map(|path| format!("-dict={}", path.display())))
 }
 
-fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     let paths = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
     Ok(paths.collect::<std::io::Result<_>>()?)
 }

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use bivouac_testkit::{Run, Tree, read_stats, read_tree};
 
-use super::operations::{Kind, Operation, Scene, covered, log};
+use super::operations::{Kind, Operation, Scene, covered, log, once};
 use super::stage::Stage;
 
-/// How long an agent is ever kept waiting by a hook.
+/// A hook gives itself 25 seconds; with a single fault it needs far less.
 const HOOK_DEADLINE: Duration = Duration::from_secs(10);
 
 /// What is looked at right before the fault.
@@ -29,6 +29,15 @@ pub(super) struct Outcome {
     pub(super) time: Duration,
     /// Was the process there to the end, so that it could tell?
     pub(super) lived: bool,
+}
+
+impl Outcome {
+    /// Did it say that it is done? Whoever was killed says so by its words alone. A hook always exits 0, and says
+    /// so if it could keep nothing.
+    fn is_acknowledged(&self, kind: Kind) -> bool {
+        let is_silent = kind != Kind::Hook || self.run.stderr.is_empty();
+        if self.lived { self.run.code == 0 && is_silent } else { self.run.stdout.contains('\n') }
+    }
 }
 
 impl Before {
@@ -61,7 +70,7 @@ pub(super) fn judge(
     let raw = stage.env.tree();
     let next = stage.env.biv(operation.next());
     ensure(next.code == 0, || format!("I6: the next command says {}", next.text()))?;
-    workspace(scene, before, stage)?;
+    workspace(scene, before, stage, outcome.is_acknowledged(operation.kind))?;
     checkpoints((stage, scene), before, outcome)?;
     let verified = stage.env.biv(&["verify"]);
     ensure(verified.code == 0, || format!("I3: verify says {}", verified.text()))?;
@@ -79,8 +88,13 @@ pub(super) fn judge(
     })?;
     let lost = scene.log.iter().find(|line| !after.contains(line));
     ensure(lost.is_none(), || format!("I1: the log lost {lost:?}"))?;
-    once(stage, scene)?;
+    for words in scene.once {
+        once(stage, "prompt.given", words).map_err(|what| format!("I1: {what}"))?;
+    }
     outside(stage, before)?;
+    if outcome.is_acknowledged(operation.kind) {
+        (operation.done)(stage, scene).map_err(|what| format!("I1: it said so, but {what}"))?;
+    }
     again(operation, (stage, scene))
 }
 
@@ -95,11 +109,16 @@ fn told(operation: &Operation, outcome: &Outcome) -> Result<(), String> {
     })
 }
 
-/// All old, or all new.
-fn workspace(scene: &Scene, before: &Before, stage: &Stage) -> Result<(), String> {
+/// All old, or all new; new if that was said.
+fn workspace(
+    scene: &Scene,
+    before: &Before,
+    stage: &Stage,
+    is_acknowledged: bool,
+) -> Result<(), String> {
     let mut now = stage.env.tree();
     now.remove(b"bivouac.toml".as_slice());
-    let is_old = now == before.tree;
+    let is_old = now == before.tree && !(is_acknowledged && scene.after.is_some());
     let is_new =
         scene.after.as_ref().is_some_and(|after| covered(now.clone()) == covered(after.clone()));
     ensure(is_old || is_new, || {
@@ -159,18 +178,6 @@ fn checkpoints(
         };
         ensure(is_right, || format!("I1: {handle} gives back something else"))?;
         fs::remove_dir_all(&out).map_err(|error| error.to_string())?;
-    }
-    Ok(())
-}
-
-/// What was said is on record, and not twice.
-fn once(stage: &Stage, scene: &Scene) -> Result<(), String> {
-    for words in scene.once {
-        let sql = format!(
-            "SELECT '' || count(*) FROM events WHERE kind = 'prompt.given' AND data LIKE '%{words}%'"
-        );
-        let n = stage.env.sql_text(&sql);
-        ensure(n == "1", || format!("I1: `{words}` is on record {n} times"))?;
     }
     Ok(())
 }

@@ -34,7 +34,7 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
 
 fn killed(proof: &Proof, operation: &Operation, calls: &[Call]) -> Row {
     let name = |call: &Call| format!("{} {call}", operation.name);
-    let (points, one_in) = proof.some(calls, proof.size(68, usize::MAX), name);
+    let (points, one_in) = proof.some(calls, proof.size(90, usize::MAX), name);
     let at = |stage: &Stage, call: &Call| meet(operation, stage, call);
     let Tried { n_met, broken } = trials(proof, (PART, operation), &points, name, at);
     Row {

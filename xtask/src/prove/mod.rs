@@ -14,6 +14,7 @@ mod kills;
 mod limit;
 mod model;
 mod operations;
+mod payloads;
 mod power;
 mod races;
 mod sabotage;
@@ -76,75 +77,95 @@ struct Part {
     about: &'static str,
     /// Nothing can be tried without it.
     needs: Option<&'static str>,
+    /// So often it has to be tried, quickly and in full, or it is not proven.
+    least: (u64, u64),
     /// Tries it, and answers what came of it.
     run: fn(&Proof) -> Result<Vec<Row>>,
 }
 
-const PARTS: [Part; 11] = [
+const PARTS: [Part; 12] = [
     Part {
         name: "kills",
         about: "killed at every system call that changes something, and again while the next command heals",
         needs: Some("strace"),
+        least: (1_000, 10_000),
         run: kills::run,
     },
     Part {
         name: "failures",
         about: "every such call fails: disk full or broken, nothing to be opened, interrupted, written in part, lied about",
         needs: Some("strace"),
+        least: (700, 2_000),
         run: failures::run,
     },
     Part {
         name: "disks",
         about: "a loop device that is really full, or read-only",
         needs: None,
+        least: (15, 150),
         run: disks::run,
     },
     Part {
         name: "power",
         about: "the power goes at any moment, and what was not synced is lost, torn or out of order",
         needs: Some("strace"),
+        least: (400, 3_000),
         run: power::run,
     },
     Part {
         name: "damage",
         about: "every byte of a store flipped, every file of it cut, emptied, lost or mixed up",
         needs: None,
+        least: (1_000, 20_000),
         run: damage::run,
     },
     Part {
         name: "crowd",
         about: "64 processes at once on one store: saving, listing, going back, hooks, gc, verify",
         needs: None,
+        least: (800, 4_000),
         run: crowd::run,
     },
     Part {
         name: "races",
         about: "files edited while a rollback is held up at a rename",
         needs: Some("strace"),
+        least: (10, 60),
         run: races::run,
     },
     Part {
         name: "model",
         about: "random stories of edits, checkpoints, rollbacks, undos, forks, deletes, against a plain copy",
         needs: None,
+        least: (500, 5_000),
         run: model::run,
+    },
+    Part {
+        name: "payloads",
+        about: "hostile words of agents, told to hooks: exit 0, and an answer that agents understand or none",
+        needs: None,
+        least: (10_000, 100_000),
+        run: payloads::run,
     },
     Part {
         name: "fuzz",
         about: "inputs made up by a fuzzer, for everything that reads what others wrote",
         needs: None,
+        least: (10_000, 1_000_000),
         run: fuzz::run,
     },
     Part {
         name: "fidelity",
         about: "a released agent killed at a random moment of a job, then resumed",
         needs: None,
+        least: (10, 60),
         run: fidelity::run,
     },
     Part {
         name: "sabotage",
         about: "a deliberate fault in our own code, which a part above must find",
         needs: Some("strace"),
+        least: (15, 15),
         run: sabotage::run,
     },
 ];
@@ -170,29 +191,59 @@ pub(crate) fn run(args: &ProveArgs) -> Result<()> {
     };
     let is_wanted =
         |it: &&Part| args.part.is_empty() || args.part.iter().any(|name| name == it.name);
-    let (mut n_tried, mut broken) = (0, Vec::new());
-    for Part { name, about, needs, run } in PARTS.iter().filter(is_wanted) {
-        println!("-- {name}: {about}");
-        if let Some(missing) = needs.filter(|program| !package(program)) {
-            println!("   left out: there is no {missing}");
-            continue;
-        }
+    let (mut n_tried, mut broken, mut left_out) = (0, Vec::new(), Vec::new());
+    for part in PARTS.iter().filter(is_wanted) {
+        println!("-- {}: {}", part.name, part.about);
         let started = Instant::now();
-        let rows = run(&proof)?;
+        let rows = part.rows(&proof);
         rows.iter().for_each(Row::print);
         println!("   {} seconds", started.elapsed().as_secs());
-        n_tried += rows.iter().map(|row| row.n_tried).sum::<u64>();
-        if args.readme {
-            table::put(&root(), (name, about), &rows, &proof.again(name))?;
+        if rows.is_empty() {
+            left_out.push(part.name);
+        } else if args.readme {
+            table::put(&root(), (part.name, part.about), &rows, &proof.again(part.name))?;
         }
-        let first = |row: &Row| Some(format!("\n{name}: {}: {}", row.what, row.broken.first()?));
+        n_tried += rows.iter().map(|row| row.n_tried).sum::<u64>();
+        let first =
+            |row: &Row| Some(format!("\n{}: {}: {}", part.name, row.what, row.broken.first()?));
         broken.extend(rows.iter().filter_map(first));
+    }
+    // Whoever sees only the last lines sees what it was.
+    if !left_out.is_empty() {
+        println!("   not proven here: {}", left_out.join(", "));
     }
     match broken.len() {
         0 if n_tried == 0 => Err("nothing was tried".into()),
         0 => Ok(()),
-        // Whoever sees only the last lines sees what it was.
         n => Err(format!("{n} promises were broken{}", broken.concat()).into()),
+    }
+}
+
+impl Part {
+    /// What came of it. What could not be tried, or not often enough, is not proven. None where a machine lacks what
+    /// it takes.
+    fn rows(&self, proof: &Proof) -> Vec<Row> {
+        if let Some(missing) = self.needs.filter(|program| !package(program)) {
+            println!("   left out: there is no {missing}");
+            return Vec::new();
+        }
+        let short = |why: String| Row {
+            what: "all of it".to_owned(),
+            n_tried: 0,
+            broken: vec![why],
+            figures: String::new(),
+        };
+        let mut rows = match (self.run)(proof) {
+            Ok(rows) => rows,
+            Err(error) => return vec![short(format!("it could not be tried: {error}"))],
+        };
+        let n_tried: u64 = rows.iter().map(|row| row.n_tried).sum();
+        let least = proof.size(self.least.0, self.least.1);
+        let is_whole = proof.only.is_none() && !crew::FIRST.load(Ordering::Relaxed);
+        if is_whole && !rows.is_empty() && n_tried < least {
+            rows.push(short(format!("{n_tried} were tried, which is less than {least}")));
+        }
+        rows
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use bivouac_testkit::Tree;
+use bivouac_testkit::{Tree, read_tree};
 use serde_json::{Value, json};
 
 use super::stage::Stage;
@@ -19,6 +19,8 @@ pub(super) struct Operation {
     /// The command line, or what a hook is called with.
     pub(super) words: &'static [&'static str],
     pub(super) kind: Kind,
+    /// What has to be so once it was said to be done, beside what the workspace becomes.
+    pub(super) done: fn(&Stage, &Scene) -> Result<(), String>,
 }
 
 /// What an operation does to the workspace, and how it begins again.
@@ -54,72 +56,56 @@ pub(super) struct Scene {
 }
 
 pub(super) const OPERATIONS: [Operation; 15] = [
-    Operation { name: "init", set_up: nothing, words: &["init"], kind: Kind::Keeps },
+    operation("init", nothing, &["init"], Kind::Keeps),
+    operation("first", nothing, &["checkpoint", "create"], Kind::Keeps),
+    operation("create", edited, &["checkpoint", "create"], Kind::Keeps),
     Operation {
-        name: "first",
-        set_up: nothing,
-        words: &["checkpoint", "create"],
-        kind: Kind::Keeps,
+        done: |stage, _| once(stage, "turn.ended", "Built."),
+        ..operation("hook", a_turn, &["hook", "claude-code", "Stop"], Kind::Hook)
+    },
+    operation(
+        "rollback",
+        to_the_first,
+        &["checkpoint", "rollback", "one", "--yes"],
+        Kind::Restores,
+    ),
+    operation("undo", rolled_back, &["undo", "--yes"], Kind::RestoresOnce),
+    operation("gc", deleted, &["gc"], Kind::Keeps),
+    operation("migrate", of_old, &["status"], Kind::Keeps),
+    operation("resume", a_conversation, &["resume", "--print", "--force"], Kind::Keeps),
+    operation("reconcile", without_journal, &["reconcile"], Kind::Mends),
+    operation("spool", spooled, &["status"], Kind::Keeps),
+    Operation {
+        done: |stage, _| once(stage, "note.added", "as it is"),
+        ..operation("note", edited, &["note", "as it is"], Kind::Keeps)
     },
     Operation {
-        name: "create",
-        set_up: edited,
-        words: &["checkpoint", "create"],
-        kind: Kind::Keeps,
+        done: is_deleted,
+        ..operation("delete", edited, &["checkpoint", "delete", "spare"], Kind::KeepsOnce)
     },
     Operation {
-        name: "hook",
-        set_up: a_turn,
-        words: &["hook", "claude-code", "Stop"],
-        kind: Kind::Hook,
+        done: is_forked,
+        ..operation("fork", edited, &["fork", "one", "--into", "../fork"], Kind::KeepsOnce)
     },
     Operation {
-        name: "rollback",
-        set_up: to_the_first,
-        words: &["checkpoint", "rollback", "one", "--yes"],
-        kind: Kind::Restores,
-    },
-    Operation {
-        name: "undo",
-        set_up: rolled_back,
-        words: &["undo", "--yes"],
-        kind: Kind::RestoresOnce,
-    },
-    Operation { name: "gc", set_up: deleted, words: &["gc"], kind: Kind::Keeps },
-    Operation { name: "migrate", set_up: of_old, words: &["status"], kind: Kind::Keeps },
-    Operation {
-        name: "resume",
-        set_up: a_conversation,
-        words: &["resume", "--print", "--force"],
-        kind: Kind::Keeps,
-    },
-    Operation {
-        name: "reconcile",
-        set_up: without_journal,
-        words: &["reconcile"],
-        kind: Kind::Mends,
-    },
-    Operation { name: "spool", set_up: spooled, words: &["status"], kind: Kind::Keeps },
-    Operation { name: "note", set_up: edited, words: &["note", "as it is"], kind: Kind::Keeps },
-    Operation {
-        name: "delete",
-        set_up: edited,
-        words: &["checkpoint", "delete", "spare"],
-        kind: Kind::KeepsOnce,
-    },
-    Operation {
-        name: "fork",
-        set_up: edited,
-        words: &["fork", "one", "--into", "../fork"],
-        kind: Kind::KeepsOnce,
-    },
-    Operation {
-        name: "bundle",
-        set_up: edited,
-        words: &["export", "bundle", "one", "--file", "../b.tar.gz"],
-        kind: Kind::KeepsOnce,
+        done: can_be_imported,
+        ..operation(
+            "bundle",
+            edited,
+            &["export", "bundle", "one", "--file", "../b.tar.gz"],
+            Kind::KeepsOnce,
+        )
     },
 ];
+
+const fn operation(
+    name: &'static str,
+    set_up: fn(&Stage) -> Scene,
+    words: &'static [&'static str],
+    kind: Kind,
+) -> Operation {
+    Operation { name, set_up, words, kind, done: |_, _| Ok(()) }
+}
 
 impl Operation {
     /// The command that comes next, and puts right what was left.
@@ -165,6 +151,42 @@ impl Operation {
         }
         let shell = ["sh", "-c", "\"$0\" \"$@\" 2>/dev/null || true"].map(str::to_owned);
         self.command(stage, &[&shell, before].concat())
+    }
+}
+
+/// What was said is on record, and not twice.
+pub(super) fn once(stage: &Stage, kind: &str, words: &str) -> Result<(), String> {
+    let sql = format!(
+        "SELECT '' || count(*) FROM events WHERE kind = '{kind}' AND data LIKE '%{words}%'"
+    );
+    match stage.env.sql_text(&sql).as_str() {
+        "1" => Ok(()),
+        n => Err(format!("`{words}` is on record {n} times")),
+    }
+}
+
+fn is_deleted(stage: &Stage, _scene: &Scene) -> Result<(), String> {
+    match stage.env.biv(&["checkpoint", "show", "spare"]).code {
+        0 => Err("it is still there".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+fn is_forked(stage: &Stage, scene: &Scene) -> Result<(), String> {
+    let mut tree = read_tree(&stage.env.root().join("fork"));
+    tree.retain(|path, _| path != b".git" && !path.starts_with(b".git/"));
+    match tree == scene.saved[0].1 {
+        true => Ok(()),
+        false => Err("the fork has other files".to_owned()),
+    }
+}
+
+/// All of a bundle is checked before anything of it is taken in.
+fn can_be_imported(stage: &Stage, _scene: &Scene) -> Result<(), String> {
+    let import = stage.env.biv(&["import", "bundle", "../b.tar.gz"]);
+    match import.code {
+        0 => Ok(()),
+        _ => Err(format!("the bundle cannot be taken in: {}", import.text())),
     }
 }
 

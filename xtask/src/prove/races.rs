@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use bivouac_testkit::read_tree;
 use super::crew;
 use super::kills::recorded;
 use super::stage::Stage;
-use super::strace::{Call, Fate, Traced};
+use super::strace::{Call, Fate, Traced, WAIT_MS};
 use super::table::Row;
 use super::{Proof, Result};
 
@@ -27,12 +28,13 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
     let renames = calls.iter().filter(|call| call.name.starts_with("renameat2"));
     let wanted = renames.filter(|call| proof.wants(&call.to_string()));
     let points: Vec<&Call> = wanted.step_by(proof.size(6, 1)).collect();
-    let found = crew::each(&points, || stage(proof), trial);
+    let n_met = AtomicU64::new(0);
+    let found = crew::each(&points, || stage(proof), |stage, call| trial(stage, call, &n_met));
     let broken =
         found.into_iter().map(|(at, what)| proof.finding(PART, &points[at].to_string(), &what));
     Ok(vec![Row {
         what: format!("{N_FILES} files edited while a rollback is held up at a rename"),
-        n_tried: points.len() as u64,
+        n_tried: n_met.into_inner(),
         broken: broken.collect(),
         figures: String::new(),
     }])
@@ -51,26 +53,30 @@ fn stage(proof: &Proof) -> Stage {
     stage
 }
 
-fn trial(stage: &mut Stage, call: &&Call) -> std::result::Result<(), String> {
+fn trial(stage: &Stage, call: &Call, n_met: &AtomicU64) -> std::result::Result<(), String> {
     stage.bring_back().map_err(|error| error.to_string())?;
     let traced = Traced::fated(&stage.trace(), call, Fate::Waits);
     let mut rollback = stage.env.biv_under(&traced.words, &ROLLBACK);
     let child =
         rollback.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn();
-    let child = child.map_err(|error| error.to_string())?;
+    let mut child = child.map_err(|error| error.to_string())?;
+    while !traced.has_come(call) && matches!(child.try_wait(), Ok(None)) {
+        thread::sleep(Duration::from_millis(2));
+    }
     let mut edits = BTreeSet::new();
-    // One edit of each file, all over the time it takes.
+    // One edit of each file, from the moment it is held up until a little after.
     for n in 0..N_FILES {
         let edit = format!("edited {n}");
         fs::write(stage.env.path(format!("d/f{n:02}")), &edit)
             .map_err(|error| error.to_string())?;
         edits.insert(edit.into_bytes());
-        thread::sleep(Duration::from_millis(12));
+        thread::sleep(Duration::from_millis(WAIT_MS * 6 / 5 / N_FILES as u64));
     }
     let run = stage.env.finish(child);
     if run.code != 0 && run.code != 3 {
         return Err(format!("the rollback says {}", run.text()));
     }
+    n_met.fetch_add(u64::from(traced.was_met()), Ordering::Relaxed);
     let mut kept: BTreeSet<Vec<u8>> = stage.env.tree().into_values().map(|it| it.2).collect();
     for checkpoint in stage.env.json("checkpoint list").as_array().into_iter().flatten() {
         let id = checkpoint["id"].as_str().unwrap_or_default();

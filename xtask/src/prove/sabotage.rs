@@ -12,26 +12,29 @@ use crate::tools::{cargo, command, root, show};
 
 const PART: &str = "sabotage";
 
-/// Which part is there for a fault, and which of its trials.
-fn catcher(fault: Fault) -> (&'static str, &'static str) {
+/// Who notices a fault: a part, which of its trials, and what it has to say.
+struct Catcher(&'static str, &'static str, &'static str);
+
+fn catcher(fault: Fault) -> Catcher {
     match fault {
-        Fault::PackNotSynced | Fault::PackNameNotSynced | Fault::JournalNotSynced => {
-            ("power", "create")
+        Fault::PackNotSynced | Fault::PackNameNotSynced => Catcher("power", "create", "exits 1"),
+        Fault::JournalNotSynced => Catcher("power", "create", "is lost"),
+        Fault::StagedNotSynced | Fault::SwapNotSynced => {
+            Catcher("power", "rollback", "the workspace is n")
         }
-        Fault::StagedNotSynced | Fault::SwapNotSynced => ("power", "rollback"),
-        Fault::PackNotReadBack => ("failures", "create lies"),
-        Fault::HashesNotChecked => ("damage", "pack-1"),
-        Fault::ChainNotChecked => ("damage", "db forged"),
-        Fault::LinksFollowed | Fault::ModeLost => ("model", ""),
-        Fault::RecheckLost => ("races", "renameat2"),
-        Fault::HealSkipped => ("kills", "rollback renameat2"),
-        Fault::HalfLeft => ("failures", "rollback ENOSPC renameat2"),
-        Fault::PacksRemovedFirst => ("kills", "gc unlink"),
-        Fault::SpoolRemovedFirst => ("kills", "spool fsync"),
-        Fault::SpoolTakenTwice => ("kills", "spool unlink"),
-        Fault::HookFails => ("failures", "hook EIO"),
-        Fault::LockIgnored => ("crowd", "crowd"),
-        Fault::GitRefreshed => ("kills", "create fsync"),
+        Fault::PackNotReadBack => Catcher("failures", "create lies", "I2"),
+        Fault::HashesNotChecked => Catcher("damage", "pack-1", "pack-1"),
+        Fault::ChainNotChecked => Catcher("damage", "db forged", "changed an answer unseen"),
+        Fault::LinksFollowed | Fault::ModeLost => Catcher("model", "", "is not exact"),
+        Fault::RecheckLost => Catcher("races", "renameat2", "is nowhere any more"),
+        Fault::HealSkipped => Catcher("kills", "rollback renameat2", "I4"),
+        Fault::HalfLeft => Catcher("failures", "rollback ENOSPC renameat2", "I4"),
+        Fault::PacksRemovedFirst => Catcher("kills", "gc unlink", "I2"),
+        Fault::SpoolRemovedFirst => Catcher("kills", "spool fsync", "on record 0 times"),
+        Fault::SpoolTakenTwice => Catcher("kills", "spool unlink", "on record 2 times"),
+        Fault::HookFails => Catcher("failures", "hook EIO", "I8"),
+        Fault::LockIgnored => Catcher("crowd", "crowd", ""),
+        Fault::GitRefreshed => Catcher("kills", "create fsync", "I5"),
     }
 }
 
@@ -57,6 +60,7 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
 
 /// Enough of a finding to know it by, without what differs from run to run.
 fn short(finding: &str) -> String {
+    let finding = finding.lines().next().unwrap_or_default();
     let end = finding.char_indices().nth(90).map_or(finding.len(), |(at, _)| at);
     finding[..end]
         .split('`')
@@ -72,21 +76,15 @@ fn contains(bytes: &[u8], word: &[u8]) -> bool {
 
 /// Runs the part with the fault, until it finds something.
 fn caught(proof: &Proof, fault: Fault, binary: &Path) -> Result<Row> {
-    let (part, only) = catcher(fault);
+    let Catcher(part, only, word) = catcher(fault);
     let mut prove = command(std::env::current_exe()?);
     prove.args(["prove", "--part", part, "--first", "--seed", &proof.seed.to_string()]);
     if !only.is_empty() {
         prove.args(["--only", only]);
     }
     prove.arg("--binary").arg(binary).env("BIV_SABOTAGE", fault.to_string());
-    let output = prove.output()?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let found =
-        said.lines().zip(said.lines().skip(1)).find(|(_, next)| next.trim().starts_with("again: "));
-    let first =
-        said.lines().position(|line| line.contains(" broken  ") && !line.contains(" 0 broken  "));
-    let finding =
-        first.and_then(|at| said.lines().nth(at + 1)).map(str::trim).filter(|_| found.is_some());
+    let said = String::from_utf8_lossy(&prove.output()?.stdout).into_owned();
+    let finding = finding(&said).filter(|it| it.contains(word));
     Ok(Row {
         what: fault.to_string(),
         n_tried: 1,
@@ -102,4 +100,13 @@ fn caught(proof: &Proof, fault: Fault, binary: &Path) -> Result<Row> {
             .map(|it| format!("found by `{}`: {}", [part, only].join(" ").trim(), short(it)))
             .unwrap_or_default(),
     })
+}
+
+/// The first thing that a run found: what stands between its row and the command that has it again.
+fn finding(said: &str) -> Option<&str> {
+    let is_broken = |line: &&str| line.contains(" broken  ") && !line.contains(" 0 broken  ");
+    let row = said.lines().find(is_broken)?;
+    let from = said.find(row)? + row.len();
+    let to = from + said[from..].find("\n      again: ")?;
+    Some(said[from..to].trim())
 }

@@ -78,33 +78,46 @@ impl fmt::Display for Fate {
 /// Lets the kernel pass over calls that nobody asked for, which takes half the time. Signals and delays get lost so.
 const UNSTOPPED: &str = "--seccomp-bpf";
 
+/// How long a call is held up.
+pub(super) const WAIT_MS: u64 = 400;
+
 /// One run under strace; the words that go before the command, and what is in its log afterwards.
 pub(super) struct Traced {
     log: PathBuf,
+    /// How a line ends that tells of a fate.
+    mark: &'static str,
     pub(super) words: Vec<String>,
 }
 
 impl Traced {
     /// Writes down every call that changes something.
     pub(super) fn recording(log: &Path) -> Self {
-        Self::new(log, &CALLS.join(","), &[UNSTOPPED])
+        Self::new(log, &CALLS.join(","), (&[UNSTOPPED], ""))
     }
 
     /// Lets one call meet its fate.
     pub(super) fn fated(log: &Path, call: &Call, fate: Fate) -> Self {
-        let (fate, more) = match fate {
-            Fate::Killed => ("signal=KILL".to_owned(), None),
-            Fate::Waits => ("delay_enter=400ms".to_owned(), None),
-            Fate::Fails(error) => (format!("error={error}"), Some(UNSTOPPED)),
+        let (fate, more, mark) = match fate {
+            Fate::Killed => ("signal=KILL".to_owned(), None, "+++ killed by SIGKILL +++"),
+            Fate::Waits => (format!("delay_enter={WAIT_MS}ms"), None, "(DELAYED)"),
+            Fate::Fails(error) => (format!("error={error}"), Some(UNSTOPPED), "(INJECTED)"),
             // No piece of a pack is shorter, and no kernel says that it wrote more than it was given.
-            Fate::Lies => ("retval=16".to_owned(), Some(UNSTOPPED)),
+            Fate::Lies => ("retval=16".to_owned(), Some(UNSTOPPED), "(INJECTED)"),
         };
         let inject = format!("inject={}:{fate}:when={}", call.name, call.nth);
         let more: Vec<&str> = ["-e", &inject].into_iter().chain(more).collect();
-        Self::new(log, &call.name, &more)
+        Self::new(log, &call.name, (&more, mark))
     }
 
-    fn new(log: &Path, calls: &str, more: &[&str]) -> Self {
+    /// No file may grow beyond so many blocks of 512 bytes: what crosses the border is written in part.
+    pub(super) fn limited(log: &Path, blocks: u32) -> Self {
+        let mut traced = Self::new(log, &CALLS.join(","), (&[UNSTOPPED], "EFBIG (File too large)"));
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+        traced.words.extend(["sh".to_owned(), "-c".to_owned(), script]);
+        traced
+    }
+
+    fn new(log: &Path, calls: &str, (more, mark): (&[&str], &'static str)) -> Self {
         let (trace, place) = (format!("trace={calls}"), log.to_string_lossy());
         let usual = [
             "strace",
@@ -114,23 +127,30 @@ impl Traced {
             "-s",
             "0",
             "-e",
-            "signal=none",
+            "signal=KILL",
             "-e",
             &trace,
             "-o",
             &place,
         ];
         let words = usual.iter().chain(more).map(|word| (*word).to_owned()).collect();
-        Self { log: log.to_owned(), words }
+        Self { log: log.to_owned(), mark, words }
     }
 
     /// Did the call come, and was it met? Threads take turns as they like, so not every run has it. Each of them has
     /// its n-th call: where one of those was to tell what went wrong, nobody can be asked to have told.
     pub(super) fn was_met(&self) -> bool {
-        let log = fs::read_to_string(&self.log).unwrap_or_default();
-        let is_met = log.lines().any(|line| line.ends_with("= ?") || line.ends_with("(INJECTED)"));
+        let log = fs::read(&self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
         let is_mute = |line: &str| line.contains(" write(2<") && line.ends_with("(INJECTED)");
-        is_met && !log.lines().any(is_mute)
+        let is_met = |line: &str| line.ends_with(self.mark);
+        log.lines().any(is_met) && !log.lines().any(is_mute)
+    }
+
+    /// Has the call begun, of a command that is still running?
+    pub(super) fn has_come(&self, call: &Call) -> bool {
+        let log = fs::read(&self.log).unwrap_or_default();
+        calls(&String::from_utf8_lossy(&log)).contains(call)
     }
 
     /// All calls of the run, each name and number once.

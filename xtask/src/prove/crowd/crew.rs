@@ -26,8 +26,19 @@ pub(super) enum Role {
 
 /// Something that was acknowledged.
 pub(super) enum Kept {
-    Checkpoint { folder: PathBuf, id: String, tree: Tree },
-    Prompt { folder: PathBuf, word: String },
+    Checkpoint {
+        folder: PathBuf,
+        id: String,
+        tree: Tree,
+    },
+    /// Of the workspace that several share.
+    Shared {
+        id: String,
+    },
+    Prompt {
+        folder: PathBuf,
+        word: String,
+    },
 }
 
 impl Role {
@@ -64,7 +75,7 @@ pub(super) fn live(
         match role {
             Role::Owner => own_round(scene, &own, (number, round), (&mut dice, kept))?,
             Role::Agent => turn(scene, &own, (number, round), kept)?,
-            Role::Keeper => drop(scene.biv(&own, &["checkpoint", "create"], &[0])?),
+            Role::Keeper => kept.push(Kept::Shared { id: save(scene, &own)? }),
             Role::Roller => {
                 let side = dice.one(&["one", "two"]);
                 // One that another overtakes leaves paths alone, and says so.
@@ -92,8 +103,7 @@ fn own_round(
     }
     fs::write(own.join("round"), format!("{number} {round}")).map_err(|error| error.to_string())?;
     let tree = read_tree(own);
-    let saved = scene.json(own, &["checkpoint", "create"])?;
-    let id = saved["id"].as_str().ok_or("a checkpoint without an id")?.to_owned();
+    let id = save(scene, own)?;
     kept.push(Kept::Checkpoint { folder: own.to_owned(), id, tree });
     match dice.below(4) {
         0 => go_back(scene, own, dice, kept),
@@ -116,6 +126,11 @@ fn own_round(
         }
         _ => Ok(()),
     }
+}
+
+fn save(scene: &Scene, folder: &Path) -> Outcome<String> {
+    let saved = scene.json(folder, &["checkpoint", "create"])?;
+    Ok(saved["id"].as_str().ok_or("a checkpoint without an id")?.to_owned())
 }
 
 /// To any earlier moment, and back to this one.

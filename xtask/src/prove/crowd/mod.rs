@@ -22,7 +22,7 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
         return Ok(Vec::new());
     }
     let env = TestEnv::new(&proof.binary.to_string_lossy());
-    let lasting = proof.size(Duration::from_secs(12), Duration::from_secs(120));
+    let lasting = proof.size(Duration::from_secs(20), Duration::from_secs(120));
     let scene = Scene::new(&env, proof, Instant::now() + lasting)?;
     let roles = Role::all();
     let acked = Mutex::new(Vec::new());

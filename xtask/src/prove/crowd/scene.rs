@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::crew::Kept;
 use super::{Acked, Outcome};
-use crate::prove::Proof;
 use crate::prove::limit::within;
+use crate::prove::{Proof, crew};
 use crate::tools::command;
 
 /// Whoever is not done so long after the crowd has gone is stuck.
@@ -62,7 +62,8 @@ impl Scene {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        Instant::now() > self.until
+        let found = self.found.lock().expect("nobody panics with it");
+        Instant::now() > self.until || crew::has_enough(&found)
     }
 
     pub(super) fn tell(&self, what: String) {
@@ -170,10 +171,15 @@ impl Scene {
                 }
                 Ok(())
             }
+            // What it holds is looked at with all others of its workspace.
+            Kept::Shared { id } if !listed.contains(id) => {
+                Err(format!("checkpoint {id} of the shared workspace is not listed"))
+            }
+            Kept::Shared { .. } => Ok(()),
             Kept::Prompt { folder, word } => {
                 let count = || {
                     env.sql_text(&format!(
-                        "SELECT '' || count(*) FROM events WHERE data LIKE '%{word}.%'"
+                        "SELECT '' || count(*) FROM events WHERE kind = 'prompt.given' AND data LIKE '%{word}.%'"
                     ))
                 };
                 if count() == "0" {
@@ -181,8 +187,8 @@ impl Scene {
                     self.biv(folder, &["checkpoint", "create"], &[0])?;
                 }
                 match count().as_str() {
-                    "0" => Err(format!("what was said is not known: {word}")),
-                    _ => Ok(()),
+                    "1" => Ok(()),
+                    n => Err(format!("`{word}` is on record {n} times")),
                 }
             }
         }

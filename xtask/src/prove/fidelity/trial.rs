@@ -159,13 +159,15 @@ fn watch(lab: &Lab, film: &mut Vec<Picture>) {
 }
 
 impl Wreck {
-    /// Was the workspace like this then? Between two pictures it can have been like either.
+    /// Was the workspace like this when a checkpoint was taken? Between two pictures it can have been like either.
+    /// Files are read first; then the conversation is waited for, and then it is called a checkpoint.
     fn was(&self, at: i64, tree: &Tree) -> bool {
+        const TAKES_MS: i64 = 2_000;
         let mut places = 0..self.film.len();
         places.any(|n| {
             let from = if n == 0 { i64::MIN } else { self.film[n - 1].last };
             let to = self.film.get(n + 1).map_or(i64::MAX, |next| next.first);
-            (from..=to).contains(&at) && self.film[n].tree == *tree
+            from <= at && to >= at - TAKES_MS && self.film[n].tree == *tree
         })
     }
 }

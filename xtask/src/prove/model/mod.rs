@@ -42,9 +42,9 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
     if !can_watch {
         println!("left out: watching the calls, as there is no strace");
     }
-    let until = Instant::now() + proof.size(Duration::from_secs(30), Duration::from_secs(300));
+    let until = Instant::now() + proof.size(Duration::from_secs(180), Duration::from_secs(600));
     let stories: Vec<u64> =
-        (0..proof.size(600, 20_000)).filter(|it| proof.wants(&name(*it))).collect();
+        (0..proof.size(520, 20_000)).filter(|it| proof.wants(&name(*it))).collect();
     let counts = Counts::default();
     let found = crew::each(
         &stories,

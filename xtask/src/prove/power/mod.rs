@@ -200,13 +200,15 @@ fn worlds(proof: &Proof, watched: &Watched<'_>, cuts: &Cuts) -> (Vec<(Cut, Disk)
     if let Some((_, only)) = proof.only.as_deref().and_then(|only| only.split_once(' ')) {
         all.retain(|cut| cut.to_string() == only);
     }
-    // What was acknowledged, and what the strictest disk keeps, come first; then some of each kind by turns.
+    // What the strictest disk keeps comes first, then what the kindest does, and with both what was acknowledged; then
+    // some of each kind by turns. The full form has every prefix of either.
     let mut dice = Dice::new(proof.seed, 0);
     let mut drawn = Vec::new();
     for cut in all {
         let is_done = watched.told(cut) == Told::Done;
         let turn = match cut.rest {
             Rest::Lost => 0,
+            Rest::Whole if proof.is_full => 1,
             Rest::Some(_) | Rest::Ordered(_) => dice.below(4_000),
             _ => dice.below(1_000),
         };
@@ -216,7 +218,7 @@ fn worlds(proof: &Proof, watched: &Watched<'_>, cuts: &Cuts) -> (Vec<(Cut, Disk)
     let mut seen = HashSet::new();
     let mut worlds = Vec::new();
     for (_, cut) in drawn {
-        if worlds.len() >= proof.size(32, 300) {
+        if worlds.len() >= proof.size(48, 500) {
             break;
         }
         let world = cuts.disk(&watched.start, &watched.story, cut);
