@@ -28,7 +28,7 @@ pub enum Hold {
 /// Long enough for a first checkpoint of a large tree.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// How long a door is open between two times that it is closed, and closed at most.
-const OPEN: Duration = Duration::from_millis(200);
+const OPEN: Duration = Duration::from_millis(50);
 const CLOSED_MOST: Duration = Duration::from_secs(1);
 
 impl Lock {
@@ -51,7 +51,7 @@ impl Lock {
     /// closed meanwhile. Never for long: somebody inside may take minutes, and others have an agent that waits.
     pub fn wait_alone(path: &Path, door: &Path, what: &'static str) -> Result<Self> {
         let started = Instant::now();
-        let mut closed_for = Duration::from_millis(25);
+        let mut closed_for = Duration::from_millis(100);
         loop {
             let closed = Self::attempt(door, Hold::Alone)?;
             let until = Instant::now() + closed_for;
