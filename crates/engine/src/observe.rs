@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bivouac_capture::agents::{self, Hears, Input};
 use bivouac_capture::running;
@@ -76,6 +77,9 @@ pub fn run(hook: &Hook, wishes: &Wishes, on_record: &dyn Fn()) -> Result<String>
     Ok(words.map(|words| agents::of(hook.agent).answer(&hook.event, &words)).unwrap_or_default())
 }
 
+/// What stands in the way of a note may be gone in a moment.
+const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(200)];
+
 /// How far a hook came before its time was over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reached {
@@ -95,7 +99,14 @@ pub fn put_aside(hook: &Hook, reached: Reached, wishes: &Wishes) -> Result<()> {
     if home.check_workspace().is_err() {
         return Ok(());
     }
-    crate::spool::put_aside(&home, hook, reached, Uuid::now_v7())
+    // Under one name, however often: what came through without a word must not be there twice.
+    let id = Uuid::now_v7();
+    let put_aside = || crate::spool::put_aside(&home, hook, reached, id);
+    let again = |pause: Duration| {
+        std::thread::sleep(pause);
+        put_aside()
+    };
+    put_aside().or_else(|_| again(PAUSES[0])).or_else(|_| again(PAUSES[1]))
 }
 
 impl Engine {

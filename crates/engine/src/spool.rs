@@ -65,7 +65,8 @@ fn write(home: &Home, id: Uuid, kind: &str, spooled: &impl Serialize) -> Result<
     let path = folder.join(format!("{id}-{}.{kind}", hash(&bytes)));
     let part = path.with_extension("part");
     let write = || {
-        let mut file = fs::File::options().write(true).create_new(true).mode(0o600).open(&part)?;
+        let mut options = fs::File::options();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&part)?;
         file.write_all(&bytes)?;
         file.sync_all()?;
         fs::rename(&part, &path)

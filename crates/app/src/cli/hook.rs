@@ -34,8 +34,6 @@ const READING: Duration = Duration::from_secs(5);
 const DEADLINE: Duration = Duration::from_secs(25);
 /// Agents do not wait long when they end.
 const DEADLINE_AT_END: Duration = Duration::from_millis(2_500);
-/// What stands in the way of a note may be gone in a moment.
-const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(200)];
 
 pub fn run(args: &HookArgs, wishes: &Wishes) -> Exit {
     // A program of ours that runs an agent's or git's hooks must not lead back here.
@@ -94,15 +92,7 @@ fn within_deadline(hook: &Hook, wishes: &Wishes) -> Option<String> {
 
 /// Where nothing can be kept at all, that is the last thing that can be said.
 fn put_aside(hook: &Hook, reached: Reached, wishes: &Wishes) {
-    let mut kept = observe::put_aside(hook, reached, wishes);
-    for pause in PAUSES {
-        if kept.is_ok() {
-            return;
-        }
-        thread::sleep(pause);
-        kept = observe::put_aside(hook, reached, wishes);
-    }
-    if let Err(error) = kept {
+    if let Err(error) = observe::put_aside(hook, reached, wishes) {
         report::note("what the agent told could not be kept", &error, &mut Ui::new(Form::Text));
     }
 }
