@@ -22,7 +22,7 @@ pub const WORKSPACE_CONFIG: &str = "bivouac.toml";
 const LOCAL_STORE: &str = ".agents";
 
 /// Every name the store uses. In a project that keeps its own store, only these are ours.
-pub const STORE_NAMES: [&str; 18] = [
+pub const STORE_NAMES: [&str; 19] = [
     "sessions.db",
     "sessions.db-wal",
     "sessions.db-shm",
@@ -38,6 +38,7 @@ pub const STORE_NAMES: [&str; 18] = [
     "spool",
     "watch",
     "store.lock",
+    "door.lock",
     "sweep.lock",
     "create.lock",
     "swept",
