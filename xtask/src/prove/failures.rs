@@ -34,7 +34,9 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
             recorded(&stage, |before| operation.command(&stage, before))?
         };
         for (what, troubles) in troubles(proof, operation, &calls) {
-            rows.push(tried(proof, operation, what, &troubles));
+            // Not every operation writes packs, or that much.
+            let row = tried(proof, operation, what, &troubles);
+            rows.extend((row.n_tried > 0 || !row.broken.is_empty()).then_some(row));
             if proof.has_enough(&rows) {
                 return Ok(rows);
             }
@@ -93,7 +95,7 @@ fn tried(proof: &Proof, operation: &Operation, what: &str, troubles: &[Trouble])
     let into = |stage: &Stage, trouble: &Trouble| meet(operation, stage, trouble);
     let Tried { n_met, broken } = trials(proof, (PART, operation), &points, name, into);
     Row {
-        what: format!("`biv {}` with {what}", operation.words.join(" ")),
+        what: format!("{}: `biv {}` with {what}", operation.name, operation.words.join(" ")),
         n_tried: n_met,
         broken,
         figures: String::new(),
