@@ -74,7 +74,7 @@ fn examine<'p>(
 
 fn state_of(root: &Root, step: &Step) -> State {
     let path = step.path.as_bytes();
-    let stat = match root.stat(path) {
+    let stat = match root.stat_beneath(path) {
         Ok(stat) => Some(stat),
         Err(error) if is_gone(&error) => None,
         Err(_) => return State::Other,
@@ -127,7 +127,7 @@ fn unlock_folders(root: &Root, tasks: &[Task<'_>]) -> Vec<(Vec<u8>, u16)> {
     let mut locked = Vec::new();
     for folder in parents {
         let folder = folder.as_bytes();
-        let Ok(stat) = root.stat(folder) else {
+        let Ok(stat) = root.stat_beneath(folder) else {
             continue;
         };
         if stat.kind == Kind::Folder
@@ -239,7 +239,7 @@ impl Swapper<'_> {
             task.is_done = true;
             return Ok(());
         }
-        let is_there = || self.root.stat(path).is_ok_and(|stat| stat.kind == Kind::Folder);
+        let is_there = || self.root.stat_beneath(path).is_ok_and(|stat| stat.kind == Kind::Folder);
         match self.root.create_folder(path, NEW_FOLDER) {
             Err(error) if !is_there() => or_leave(error, task.step, outcome),
             _ => {
@@ -284,7 +284,7 @@ impl Swapper<'_> {
     }
 
     fn is_as_seen(&self, path: &[u8], seen: Option<&Stat>) -> bool {
-        match (self.root.stat(path), seen) {
+        match (self.root.stat_beneath(path), seen) {
             (Ok(now), Some(seen)) => now.is_same(seen) || sabotage::is(Fault::RecheckLost),
             _ => false,
         }
@@ -292,7 +292,7 @@ impl Swapper<'_> {
 
     /// The same, after a rename: that alone may change the change time.
     fn is_what_was_seen(&self, path: &[u8], seen: Option<&Stat>) -> bool {
-        match (self.root.stat(path), seen) {
+        match (self.root.stat_beneath(path), seen) {
             (Ok(now), Some(seen)) => {
                 let seen = Stat { ctime_ns: now.ctime_ns, ..*seen };
                 now.is_same(&seen) || sabotage::is(Fault::RecheckLost)

@@ -91,7 +91,8 @@ impl Root {
         self.keeps_folder_times && folder.device == self.device
     }
 
-    /// Looks at `path` itself, not at what a link there points to. The empty path is the root.
+    /// Looks at `path` itself, not at what a link there points to. The empty path is the root. Only for whoever comes
+    /// from above and has seen every folder on the way.
     pub fn stat(&self, path: &[u8]) -> io::Result<Stat> {
         if path.is_empty() {
             return Ok(stat_of(&rustix::fs::fstat(&self.fd)?));
@@ -105,6 +106,22 @@ impl Root {
             false => AtFlags::SYMLINK_NOFOLLOW,
         };
         Ok(stat_of(&rustix::fs::statat(&self.fd, path, flags)?))
+    }
+
+    /// The same, where no folder on the way may be a link: what lies behind one is not at this path.
+    pub fn stat_beneath(&self, path: &[u8]) -> io::Result<Stat> {
+        let Some(slash) = path.iter().rposition(|byte| *byte == b'/') else {
+            return self.stat(path);
+        };
+        // Whoever may not list a folder may still pass it.
+        #[cfg(target_os = "linux")]
+        let way = OFlags::PATH;
+        #[cfg(not(target_os = "linux"))]
+        let way = OFlags::RDONLY;
+        let flags = way | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = self.open_beneath(&path[..slash], flags)?;
+        let name = &path[slash + 1..];
+        Ok(stat_of(&rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
     /// Who owns what is at `path`; the empty path is the root.
@@ -189,7 +206,7 @@ impl Root {
     /// Moves `from` to `to`, where nothing may be.
     pub fn move_to_free(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
         match self.rename(from, to, RenameFlags::NOREPLACE) {
-            Err(error) if is_unsupported(&error) => match self.stat(to) {
+            Err(error) if is_unsupported(&error) => match self.stat_beneath(to) {
                 Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
                 Err(_) => self.rename(from, to, RenameFlags::empty()),
             },

@@ -62,13 +62,13 @@ pub(crate) fn put_back(
         let path = step.path.as_bytes();
         let failed = Error::write_workspace(&step.path);
         if leftover.is_aside() {
-            if root.stat(path).is_err() {
+            if root.stat_beneath(path).is_err() {
                 root.move_to_free(&leftover.path, path).map_err(failed)?;
             }
         } else if leftover.is_foreign(root) {
             // Back in its place, it is found to have changed, and stays.
             let is_ours = |now: &Stat| step.after.is_some_and(|it| is_entry(root, path, now, &it));
-            match root.stat(path) {
+            match root.stat_beneath(path) {
                 Err(_) => root.move_to_free(&leftover.path, path).map_err(failed)?,
                 Ok(now) if now.kind != Kind::Folder && is_ours(&now) => {
                     root.exchange(&leftover.path, path).map_err(failed)?;
@@ -114,7 +114,7 @@ impl Leftover<'_> {
 
     /// Is it neither what the step found nor what it put there?
     fn is_foreign(&self, root: &Root) -> bool {
-        let (Some(step), Ok(stat)) = (self.step, root.stat(&self.path)) else {
+        let (Some(step), Ok(stat)) = (self.step, root.stat_beneath(&self.path)) else {
             return false;
         };
         let sides = [&step.before, &step.after];

@@ -80,6 +80,17 @@ fn a_folder_that_became_a_link_is_not_written_through() {
 }
 
 #[test]
+fn a_folder_that_became_a_link_to_one_like_it_comes_back_whole() {
+    let env = env();
+    env.write("a/file", "same").folder("a/empty").write("a/other", "x").link("a/link", "file");
+    env.write("b/file", "same").folder("b/empty").folder("b/other").link("b/link", "file");
+    survives(&env, || {
+        std::fs::remove_dir_all(env.path("b")).unwrap();
+        env.link("b", "a");
+    });
+}
+
+#[test]
 fn modes_survive() {
     let env = env();
     for mode in [0o600, 0o644, 0o755, 0o444, 0o400, 0o4755, 0o2755, 0o777] {
