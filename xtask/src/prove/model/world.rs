@@ -31,7 +31,7 @@ pub(super) struct World {
     is_watched: bool,
 }
 
-/// A rollback: what it changed, and into what.
+/// A rollback, or one that was taken back: what it changed, and into what.
 struct Change {
     before: Tree,
     after: Tree,
@@ -192,7 +192,7 @@ impl World {
             self.there_and_back(what, &before, &found)?;
         }
         let to = if what == "undo" { &mut self.redo } else { &mut self.undo };
-        to.push(Change { before: found, after: before });
+        to.push(Change { before, after: found });
         Ok(())
     }
 
