@@ -103,7 +103,7 @@ fn rows(proof: &Proof, stories: &[u64], found: Vec<(usize, String)>, counts: &Co
     let lived = Row {
         what: "Random stories of edits, checkpoints, rollbacks, undos, forks, deletes, sweeps"
             .to_owned(),
-        n_tried: n(&counts.n_stories),
+        n_tried: n(&counts.n_stories) - n(&counts.n_watched),
         broken,
         figures: format!("{} acts, {} commands", n(&counts.n_acts), n(&counts.n_commands)),
     };
