@@ -20,7 +20,8 @@ const AGENTS: [&str; 5] = ["claude-code", "codex", "copilot", "gemini", "opencod
 const DEADLINE: Duration = Duration::from_secs(10);
 /// After so many, everything else is looked at.
 const ROUND: u64 = 500;
-const MINUTES: u64 = 10_000;
+/// The clock of a stage begins again after so many.
+const MINUTES: u64 = 500;
 
 /// What an agent once said: who, at which event, and its words.
 struct Sample {
@@ -37,7 +38,7 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
         &numbers,
         || Stage::new(&proof.binary),
         |stage, number| {
-            // The clock goes on with every command, and must not come to the end of the month.
+            // It goes on with every command, and must not come to the end of the month.
             stage.env.set_minute((number % MINUTES) as u32);
             let mut dice = Dice::new(proof.seed, *number);
             let sample = dice.one(&samples);
