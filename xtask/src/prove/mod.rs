@@ -144,7 +144,7 @@ const PARTS: [Part; 12] = [
         name: "payloads",
         about: "hostile words of agents, told to hooks: exit 0, and an answer that agents understand or none",
         needs: None,
-        least: (10_000, 100_000),
+        least: (10_000, 50_000),
         run: payloads::run,
     },
     Part {

@@ -16,6 +16,8 @@ use crate::tools::root;
 
 const PART: &str = "payloads";
 const AGENTS: [&str; 5] = ["claude-code", "codex", "copilot", "gemini", "opencode"];
+/// Where the samples are from.
+const WORKSPACES: [&str; 2] = ["/workspace/demo", "/code/app"];
 /// Much longer than it takes, and shorter than any agent waits.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// After so many, everything else is looked at.
@@ -33,7 +35,7 @@ struct Sample {
 pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
     let samples = samples()?;
     let numbers: Vec<u64> =
-        (0..proof.size(10_000, 100_000)).filter(|it| proof.wants(&name(*it))).collect();
+        (0..proof.size(10_000, 50_000)).filter(|it| proof.wants(&name(*it))).collect();
     let found = crew::each(
         &numbers,
         || Stage::new(&proof.binary),
@@ -41,8 +43,8 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
             // It goes on with every command, and must not come to the end of the month.
             stage.env.set_minute((number % MINUTES) as u32);
             let mut dice = Dice::new(proof.seed, *number);
-            let sample = dice.one(&samples);
-            let words = twisted(sample, dice.one(&samples), &mut dice);
+            let (sample, other) = (dice.one(&samples), dice.one(&samples));
+            let words = twisted(&here(stage, sample), &here(stage, other), &mut dice);
             told(stage, sample, &words)?;
             if number % ROUND == ROUND - 1 { sound(stage) } else { Ok(()) }
         },
@@ -81,15 +83,24 @@ fn samples() -> Result<Vec<Sample>> {
     Ok(samples)
 }
 
+/// The words as they would be said in the workspace of a stage.
+fn here(stage: &Stage, sample: &Sample) -> Vec<u8> {
+    let (work, words) = (stage.env.work(), String::from_utf8_lossy(&sample.words));
+    WORKSPACES
+        .iter()
+        .fold(words.into_owned(), |it, from| it.replace(from, &work.to_string_lossy()))
+        .into_bytes()
+}
+
 /// The words as nobody would say them: cut, mixed, repeated, buried, no text at all.
-fn twisted(sample: &Sample, other: &Sample, dice: &mut Dice) -> Vec<u8> {
-    let mut words = sample.words.clone();
+fn twisted(sample: &[u8], other: &[u8], dice: &mut Dice) -> Vec<u8> {
+    let mut words = sample.to_vec();
     for _ in 0..=dice.below(4) {
         let (at, more) = (dice.below(words.len() + 1), dice.below(40));
         match dice.below(9) {
             0 => words.truncate(at),
             1 => drop(words.splice(at..at, dice.bytes(more))),
-            2 => drop(words.splice(at.., other.words.iter().copied())),
+            2 => drop(words.splice(at.., other.iter().copied())),
             3 => words.extend_from_within(..at),
             4 => words.insert(at, *dice.one(b"\0\x1b\x80\xff\"\\{}[]:,\n")),
             5 => words = [b"{\"a\":".repeat(dice.below(3_000)), words].concat(),
