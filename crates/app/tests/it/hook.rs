@@ -27,6 +27,15 @@ impl Claude {
         Self { env, transcript }
     }
 
+    /// Does something while the journal cannot be read.
+    fn while_deaf(&self, act: impl FnOnce()) {
+        let journal = self.env.store().join("sessions.db");
+        let good = fs::read(&journal).unwrap();
+        fs::write(&journal, "this is not a database, but long enough to look like one").unwrap();
+        act();
+        fs::write(&journal, good).unwrap();
+    }
+
     pub(crate) fn tell(&self, event: &str, more: &Value) -> String {
         let mut input =
             json!({ "session_id": ID, "transcript_path": self.transcript, "cwd": self.env.work() });
@@ -249,16 +258,10 @@ fn what_cannot_be_recorded_is_taken_in_later_and_once() {
     let claude = Claude::new();
     claude.env.write("a", "1");
     claude.turn(1, "one", "One.");
-    let journal = claude.env.store().join("sessions.db");
-    let good = fs::read(&journal).unwrap();
-    fs::write(&journal, "this is not a database, but it is long enough to look like one").unwrap();
-    assert_eq!(
-        claude.tell("UserPromptSubmit", &json!({ "prompt": "said while the journal was damaged" })),
-        ""
-    );
+    let said = json!({ "prompt": "said while the journal was damaged" });
+    claude.while_deaf(|| assert_eq!(claude.tell("UserPromptSubmit", &said), ""));
     let spool = claude.env.store().join("spool");
     assert_eq!(fs::read_dir(&spool).unwrap().count(), 1);
-    fs::write(&journal, good).unwrap();
     // It waits for a command in its own workspace.
     claude.env.biv_in(claude.env.root(), &["checkpoint", "create", "--root", "home/.claude"]).ok();
     assert_eq!(fs::read_dir(&spool).unwrap().count(), 1);
@@ -275,13 +278,11 @@ fn what_cannot_be_recorded_is_taken_in_later_and_once() {
 fn what_many_commands_find_waiting_is_taken_in_once() {
     let claude = Claude::new();
     claude.turn(1, "one", "One.");
-    let journal = claude.env.store().join("sessions.db");
-    let good = fs::read(&journal).unwrap();
-    fs::write(&journal, "this is not a database, but it is long enough to look like one").unwrap();
-    for n in 0..20 {
-        claude.tell("UserPromptSubmit", &json!({ "prompt": format!("said while deaf {n}.") }));
-    }
-    fs::write(&journal, good).unwrap();
+    claude.while_deaf(|| {
+        for n in 0..20 {
+            claude.tell("UserPromptSubmit", &json!({ "prompt": format!("said while deaf {n}.") }));
+        }
+    });
     let commands: Vec<_> = (0..8).map(|_| claude.env.start(&["note", "me too"])).collect();
     for command in commands {
         claude.env.finish(command).ok();

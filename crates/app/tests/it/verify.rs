@@ -1,5 +1,8 @@
 //! `biv verify`
 
+use std::path::PathBuf;
+
+use bivouac_testkit::TestEnv;
 use insta::assert_snapshot;
 
 use crate::env;
@@ -80,15 +83,20 @@ fn an_edited_table_is_noticed() {
     ");
 }
 
-/// It looks before anything is written, and what waits to be taken in is looked at as well.
-#[test]
-fn a_damaged_note_of_a_hook_is_named() {
-    let env = env();
+/// Where a note of a hook would wait, in a store that has a checkpoint.
+fn place_of_note(env: &TestEnv) -> PathBuf {
     env.write("a", "1");
     env.biv(&["checkpoint", "create"]).ok();
     let spool = env.store().join("spool");
     std::fs::create_dir_all(&spool).unwrap();
-    let note = spool.join("01990000-0000-7000-8000-000000000001-0123456789abcdef.hook");
+    spool.join("01990000-0000-7000-8000-000000000001-0123456789abcdef.hook")
+}
+
+/// It looks before anything is written, and what waits to be taken in is looked at as well.
+#[test]
+fn a_damaged_note_of_a_hook_is_named() {
+    let env = env();
+    let note = place_of_note(&env);
     std::fs::write(&note, "{}").unwrap();
     let verify = env.biv(&["verify"]);
     assert_eq!(verify.code, 1);
@@ -104,11 +112,7 @@ fn a_damaged_note_of_a_hook_is_named() {
 #[test]
 fn a_note_that_another_command_takes_in_is_no_damage() {
     let env = env();
-    env.write("a", "1");
-    env.biv(&["checkpoint", "create"]).ok();
-    let spool = env.store().join("spool");
-    std::fs::create_dir_all(&spool).unwrap();
-    let note = spool.join("01990000-0000-7000-8000-000000000001-0123456789abcdef.hook");
+    let note = place_of_note(&env);
     std::os::unix::fs::symlink("gone", note).unwrap();
     env.biv(&["verify"]).ok();
     let create = env.biv(&["checkpoint", "create"]);
