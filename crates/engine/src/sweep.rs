@@ -103,7 +103,7 @@ impl Engine {
         let mut sweep = Sweep { live, marked_until };
         self.progress.begin("Sweeping packs", usage.len() as u64);
         for group in plan_sweep(&usage) {
-            self.replace(&group, &mut sweep)?;
+            self.replace(group, &mut sweep)?;
         }
         self.progress.end();
         self.remove_leftovers()?;
@@ -119,14 +119,14 @@ impl Engine {
 
     /// Writes what is needed of some packs anew, then, alone with the store, checks once more that nothing
     /// came to need the rest, and lets the old packs go.
-    fn replace(&mut self, group: &[&PackUse], sweep: &mut Sweep) -> Result<()> {
+    fn replace(&mut self, mut group: Vec<&PackUse>, sweep: &mut Sweep) -> Result<()> {
         let new = {
             let _store_lock = self.use_store()?;
             let index = self.index();
             let objects = self.objects(&index);
             rewrite(
                 &objects,
-                group,
+                &group,
                 &sweep.live,
                 PackId::new(self.clock.new_id()),
                 self.progress.as_ref(),
@@ -135,10 +135,11 @@ impl Engine {
         let new = new.as_ref().map(pack_row);
         let _alone = self.home.lock_store()?;
         self.mark_since(sweep)?;
-        let is_needed_again =
-            group.iter().flat_map(|pack| &pack.dead).any(|id| sweep.live.contains(id));
-        let moved_meanwhile = !self.still_there(group)?;
-        if is_needed_again || moved_meanwhile {
+        let is_needed_again = |pack: &&PackUse| pack.dead.iter().any(|id| sweep.live.contains(id));
+        // Of these nothing was written anew: each may stay for itself.
+        group.retain(|pack| !(pack.is_dead() && is_needed_again(pack)));
+        let moved_meanwhile = !self.still_there(&group)?;
+        if group.iter().any(is_needed_again) || moved_meanwhile {
             if let Some(new) = new {
                 let path = self.packs.path(new.id);
                 fs::remove_file(&path).map_err(Error::io(path))?;

@@ -92,7 +92,7 @@ impl PackUse {
         (u128::from(self.size_bytes) * u128::from(self.dead_bytes) / u128::from(total)) as u64
     }
 
-    fn is_dead(&self) -> bool {
+    pub fn is_dead(&self) -> bool {
         self.live_bytes == 0
     }
 
@@ -111,6 +111,9 @@ const SMALL_PACK: u64 = 4 << 20;
 const MANY_SMALL: usize = 8;
 /// A merged pack is closed at about this size, so that no sweep needs more room than that.
 const MERGED_PACK: u64 = 64 << 20;
+
+/// So many objects go at once: nobody saves meanwhile.
+const DEAD_AT_ONCE: u64 = 20_000;
 
 /// So much is compressed again in one sweep, beside what has to be done anyway.
 const HASTY_AT_ONCE: u64 = 512 << 20;
@@ -165,30 +168,41 @@ pub fn each_object(
 
 /// Packs that go together: they are replaced by what is still needed of them, which may be nothing.
 pub fn plan_sweep(usage: &[PackUse]) -> Vec<Vec<&PackUse>> {
-    let mut groups: Vec<Vec<&PackUse>> =
-        usage.iter().filter(|it| it.is_dead()).map(|it| vec![it]).collect();
+    let (dead, living): (Vec<_>, Vec<_>) = usage.iter().partition(|it| it.is_dead());
+    let mut groups = in_groups(dead, DEAD_AT_ONCE, |it| it.dead.len() as u64);
+    let (small, large): (Vec<_>, Vec<_>) = living.into_iter().partition(|it| it.is_small());
     let mut hasty_bytes = 0;
-    for pack in usage.iter().filter(|it| !it.is_dead() && !it.is_small()) {
+    for pack in large {
         hasty_bytes += if pack.is_hasty { pack.size_bytes } else { 0 };
         if pack.is_mostly_dead() || (pack.is_hasty && hasty_bytes <= HASTY_AT_ONCE) {
             groups.push(vec![pack]);
         }
     }
-    let small: Vec<&PackUse> = usage.iter().filter(|it| !it.is_dead() && it.is_small()).collect();
     let is_worth_it = small.len() >= MANY_SMALL || small.iter().any(|it| it.is_mostly_dead());
     if is_worth_it && (small.len() > 1 || small.iter().any(|it| it.dead_bytes > 0)) {
-        let mut group = Vec::new();
-        let mut total = 0;
-        for pack in small {
-            total += pack.size_bytes;
-            group.push(pack);
-            if total >= MERGED_PACK {
-                groups.push(std::mem::take(&mut group));
-                total = 0;
-            }
-        }
-        groups.extend(Some(group).filter(|group| !group.is_empty()));
+        groups.extend(in_groups(small, MERGED_PACK, |it| it.size_bytes));
     }
+    groups
+}
+
+/// Packs one after the other, in groups that each end when they weigh enough.
+fn in_groups(
+    packs: Vec<&PackUse>,
+    enough: u64,
+    weight: impl Fn(&PackUse) -> u64,
+) -> Vec<Vec<&PackUse>> {
+    let mut groups = Vec::new();
+    let mut group = Vec::new();
+    let mut total = 0;
+    for pack in packs {
+        total += weight(pack);
+        group.push(pack);
+        if total >= enough {
+            groups.push(std::mem::take(&mut group));
+            total = 0;
+        }
+    }
+    groups.extend(Some(group).filter(|group| !group.is_empty()));
     groups
 }
 

@@ -1,5 +1,6 @@
 //! `biv gc`
 
+use bivouac_testkit::until;
 use insta::assert_snapshot;
 
 use crate::env;
@@ -41,6 +42,34 @@ fn bytes_nothing_needs_come_back() {
     env.remove("kept");
     env.biv(&["checkpoint", "rollback", "cp-001", "--yes"]).ok();
     assert_eq!(std::fs::read(env.path("kept")).unwrap(), noise(1, 100_000));
+}
+
+#[test]
+fn what_is_needed_again_meanwhile_stays_and_the_rest_goes() {
+    let env = env();
+    for n in 1..=4 {
+        env.write("a", noise(n, 50_000));
+        env.biv(&["checkpoint", "create"]).ok();
+    }
+    for gone in ["cp-001", "cp-002", "cp-003"] {
+        env.biv(&["checkpoint", "delete", gone]).ok();
+    }
+    let in_use = std::fs::File::open(env.store().join("store.lock")).unwrap();
+    in_use.lock_shared().unwrap();
+    let sweep = env.start(&["gc"]);
+    // Who closes the door has marked what is needed, and waits to be alone.
+    let door = env.store().join("door.lock");
+    until("the sweep to wait", || std::fs::read_to_string(&door).is_ok_and(|it| !it.is_empty()));
+    env.write("a", noise(2, 50_000));
+    env.biv(&["checkpoint", "create"]).ok();
+    drop(in_use);
+    assert_eq!(env.finish(sweep).code, 0);
+    let bytes = pack_bytes(&env);
+    assert!((100_000..110_000).contains(&bytes), "{bytes}");
+    env.biv(&["verify"]).ok();
+    env.write("a", "");
+    env.biv(&["checkpoint", "rollback", "cp-005", "--yes"]).ok();
+    assert_eq!(std::fs::read(env.path("a")).unwrap(), noise(2, 50_000));
 }
 
 #[test]
