@@ -2,6 +2,7 @@
 //! bit in the name of a column is another name to it, and one in the log is the log's end.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -62,20 +63,36 @@ impl Journal {
             let Ok(log) = std::fs::read(&path) else { return Ok(LogTail::Whole) };
             let known: i64 =
                 self.connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
-            n_behind =
-                n_commits_behind(&log, usize::try_from(known).unwrap_or(0), page_size as usize);
+            let known = usize::try_from(known).unwrap_or(0);
+            // What was read before it began anew says nothing about what is known since.
+            if !begins_with(&path, log.get(..HEADER)) {
+                continue;
+            }
+            n_behind = n_commits_behind(&log, known, page_size as usize);
             if n_behind == 0 {
                 return Ok(LogTail::Whole);
             }
             // Somebody may be writing it just now, or beginning it anew.
             std::thread::sleep(Duration::from_millis(10));
         }
-        if n_behind == 1 {
-            return Ok(LogTail::Torn);
+        match n_behind {
+            0 => Ok(LogTail::Whole),
+            1 => Ok(LogTail::Torn),
+            _ => {
+                keep_log(&self.connection)?;
+                Ok(LogTail::Damaged)
+            }
         }
-        keep_log(&self.connection)?;
-        Ok(LogTail::Damaged)
     }
+}
+
+/// The length of what the log begins with. It is another one each time that the log begins anew.
+const HEADER: usize = 32;
+
+fn begins_with(path: &str, header: Option<&[u8]>) -> bool {
+    let mut now = [0; HEADER];
+    let read = std::fs::File::open(path).and_then(|mut log| log.read_exact(&mut now));
+    read.is_ok() && header == Some(&now)
 }
 
 /// Whoever closes a database last removes its log. One that is damaged has to stay.
@@ -96,7 +113,7 @@ fn shape(connection: &Connection) -> Result<BTreeMap<String, String>> {
 /// before the next one begins, so that of two the first was whole once. What an earlier round left behind has other
 /// salts and does not continue what is before it; nor does what a killed writer left behind.
 fn n_commits_behind(log: &[u8], n_known: usize, page_size: usize) -> usize {
-    let Some((header, frames)) = log.split_at_checked(32) else { return 0 };
+    let Some((header, frames)) = log.split_at_checked(HEADER) else { return 0 };
     let is_reversed = header[3] & 1 == 1;
     let frames: Vec<&[u8]> = frames.chunks_exact(24 + page_size).collect();
     let (Some(first), Some(behind)) = (frames.first(), frames.get(n_known..)) else { return 0 };
@@ -108,7 +125,12 @@ fn n_commits_behind(log: &[u8], n_known: usize, page_size: usize) -> usize {
         let head = sum(numbers(before), &frame[..8], is_reversed);
         sum(head, &frame[24..], is_reversed) == numbers(&frame[16..24])
     };
-    let last_known = n_known.checked_sub(1).map_or(&header[24..32], |last| &frames[last][16..24]);
+    let last_known = n_known.checked_sub(1).map(|last| frames[last]);
+    // It has grown since it was read, and behind that is what an earlier round left.
+    if last_known.is_some_and(|frame| &frame[8..16] != salts) {
+        return 0;
+    }
+    let last_known = last_known.map_or(&header[24..32], |frame| &frame[16..24]);
     let (mut most, mut run, mut is_chained) = (0, 0, true);
     let mut is_understood = is_from_header;
     for (n, frame) in behind.iter().enumerate() {
@@ -156,17 +178,22 @@ mod tests {
     const PAGE: usize = 4096;
     const FRAME: usize = 24 + PAGE;
 
-    /// The log of three commits, and how many frames the first of them has.
-    fn log() -> (Vec<u8>, usize) {
+    /// The log of three commits, and how many frames the first of them has; and the log after a fourth one, with
+    /// which it began anew.
+    fn log() -> (Vec<u8>, usize, Vec<u8>) {
         let folder = tempfile::tempdir().unwrap();
         let connection = Connection::open(folder.path().join("db")).unwrap();
         connection.pragma_update(None, "journal_mode", "wal").unwrap();
         let read = || std::fs::read(folder.path().join("db-wal")).unwrap();
         connection.execute_batch("CREATE TABLE it (word TEXT)").unwrap();
-        let n_first = (read().len() - 32) / FRAME;
-        connection.execute_batch("INSERT INTO it VALUES ('a')").unwrap();
-        connection.execute_batch("INSERT INTO it VALUES ('b')").unwrap();
-        (read(), n_first)
+        let n_first = (read().len() - HEADER) / FRAME;
+        let add = || connection.execute_batch("INSERT INTO it VALUES ('a')").unwrap();
+        add();
+        add();
+        let log = read();
+        connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).unwrap();
+        add();
+        (log, n_first, read())
     }
 
     fn check(what: &str, log: &[u8], n_known: usize, expected: usize) {
@@ -175,8 +202,8 @@ mod tests {
 
     #[test]
     fn commits_behind_the_end_of_a_log_are_counted() {
-        let (log, n_first) = log();
-        let n_frames = (log.len() - 32) / FRAME;
+        let (log, n_first, anew) = log();
+        let n_frames = (log.len() - HEADER) / FRAME;
         let flipped = |at: usize| {
             let mut log = log.clone();
             log[at] ^= 1;
@@ -184,11 +211,13 @@ mod tests {
         };
         check("all of it is known", &log, n_frames, 0);
         check("it is about to begin anew", &log, 0, 0);
-        check("the first commit was changed", &flipped(32 + 24), 0, 3);
-        check("its salt was changed", &flipped(32 + 8), 0, 3);
+        check("the first commit was changed", &flipped(HEADER + 24), 0, 3);
+        check("its salt was changed", &flipped(HEADER + 8), 0, 3);
         check("the header was changed", &flipped(16), 0, 3);
-        let second = 32 + n_first * FRAME;
+        let second = HEADER + n_first * FRAME;
         check("the second commit was changed", &flipped(second + 24), n_first, 2);
         check("the last commit was changed", &flipped(log.len() - 1), n_frames - 1, 1);
+        check("it began anew", &anew, 1, 0);
+        check("it began anew and has grown since it was read", &anew, 2, 0);
     }
 }
