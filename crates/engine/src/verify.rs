@@ -1,6 +1,8 @@
 //! Is everything as it was written? Reads every byte of the store and says what is not.
 
 use std::collections::HashSet;
+use std::thread;
+use std::time::Duration;
 
 use bivouac_core::checkpoint::Checkpoint;
 use bivouac_core::event::CheckpointTaken;
@@ -61,7 +63,7 @@ impl Engine {
         let log_tail = self.journal.log_tail()?;
         // Others go on saving. Packs are there before the journal speaks of them, so what is read first
         // is the journal, at one moment.
-        let _frozen = self.journal.freeze()?;
+        let frozen = self.journal.freeze()?;
         let mut report = VerifyReport {
             n_events: self.journal.n_events()?,
             broken_events: self.journal.broken_events()?,
@@ -95,6 +97,8 @@ impl Engine {
         self.check_index(&scan, &mut report)?;
         report.n_checkpoints = self.journal.checkpoints(&CheckpointFilter::default())?.len() as u64;
         report.affected = self.affected(&scan)?;
+        drop(frozen);
+        report.unknown_packs = self.unknown_packs()?;
         Ok(report)
     }
 
@@ -132,7 +136,6 @@ impl Engine {
 
     /// Does the index find what the packs hold?
     fn check_index(&self, scan: &PackScan, report: &mut VerifyReport) -> Result<()> {
-        let known: HashSet<PackId> = self.journal.packs()?.into_iter().map(|(id, _)| id).collect();
         for (id, size_bytes) in self.journal.packs()? {
             let size = std::fs::metadata(self.packs.path(id)).map(|meta| meta.len());
             if size.ok() != Some(size_bytes)
@@ -144,12 +147,26 @@ impl Engine {
                 ));
             }
         }
-        report.unknown_packs =
-            self.packs.list()?.into_iter().filter(|id| !known.contains(id)).collect();
         for (id, (pack, offset)) in self.journal.objects()? {
             report.n_misplaced += u64::from(!scan.holds(&id, Place { pack, offset }));
         }
         Ok(())
+    }
+
+    /// Packs that are not in the index, nor put there while we look: somebody may have written one just now.
+    fn unknown_packs(&self) -> Result<Vec<PackId>> {
+        const PATIENCE: u32 = 20;
+        let mut unknown = self.packs.list()?;
+        for _ in 0..PATIENCE {
+            let known: HashSet<PackId> =
+                self.journal.packs()?.into_iter().map(|(id, _)| id).collect();
+            unknown.retain(|id| !known.contains(id));
+            if unknown.is_empty() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(unknown)
     }
 
     /// Which checkpoints need something that is not there?

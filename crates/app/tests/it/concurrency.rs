@@ -2,8 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use bivouac_testkit::TestEnv;
 
 use crate::env;
+
+fn start(env: &TestEnv, folder: &Path, words: &[&str]) -> Child {
+    let mut command = env.biv_command(folder, words);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
 
 #[test]
 fn checkpoints_of_one_workspace_at_once() {
@@ -33,14 +42,7 @@ fn many_workspaces_share_a_store_from_its_first_moment() {
         fs::write(folder.join("a"), folder.to_string_lossy().as_bytes()).unwrap();
         fs::write(folder.join("shared"), "the same in all").unwrap();
     }
-    let start = |folder: &std::path::Path, words: &[&str]| {
-        let mut command = env.biv_command(folder, words);
-        command
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped())
-            .spawn()
-            .unwrap()
-    };
+    let start = |folder: &Path, words: &[&str]| start(&env, folder, words);
     let mut children: Vec<_> =
         folders.iter().map(|folder| start(folder, &["checkpoint", "create"])).collect();
     for round in 0..4 {
@@ -84,6 +86,27 @@ fn a_sweep_beside_saving_and_deleting_loses_nothing() {
             env.biv(&["checkpoint", "delete", oldest]).ok();
         }
         env.biv(&["verify"]).ok();
+    }
+}
+
+#[test]
+fn a_check_beside_saving_finds_nothing_that_is_not_in_the_index() {
+    let env = env();
+    let folders: Vec<_> = (0..3).map(|n| env.root().join(format!("ws-{n}"))).collect();
+    for folder in &folders {
+        fs::create_dir(folder).unwrap();
+    }
+    for round in 0..10 {
+        let mut children = Vec::new();
+        for folder in &folders {
+            fs::write(folder.join("a"), format!("{} {round}", folder.display())).unwrap();
+            children.push(start(&env, folder, &["checkpoint", "create"]));
+        }
+        let checked = env.biv(&["verify"]).ok().stderr.clone();
+        assert!(!checked.contains("not in the index"), "{checked}");
+        for child in children {
+            assert_eq!(env.finish(child).code, 0);
+        }
     }
 }
 
