@@ -33,3 +33,8 @@ impl Dice {
         (0..length).map(|_| (self.roll() >> 32) as u8).collect()
     }
 }
+
+/// Bytes that no compression makes small.
+pub(super) fn noise(length: usize, seed: u64) -> Vec<u8> {
+    Dice::new(seed, 0).bytes(length)
+}

@@ -21,6 +21,7 @@ mod sabotage;
 mod stage;
 mod strace;
 mod table;
+mod talk;
 mod trials;
 
 use std::path::PathBuf;

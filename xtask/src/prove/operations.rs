@@ -4,12 +4,11 @@ use std::fs;
 use std::process::Command;
 
 use bivouac_testkit::{Tree, read_tree};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::dice::noise;
 use super::stage::Stage;
-
-/// What an agent calls its conversation.
-const ID: &str = "11111111-0000-4000-8000-000000000001";
+use super::talk::{input, say, tell};
 
 /// One thing that the product does.
 pub(super) struct Operation {
@@ -214,7 +213,7 @@ fn edited(stage: &Stage) -> Scene {
     let mut saved = vec![save(stage, "one")];
     env.write("src/m0/f0.rs", "changed").remove("src/m1/f1.rs").write("new/file", "new");
     saved.push(save(stage, "two"));
-    env.write("big", noise(1_300_000))
+    env.write("big", noise(1_300_000, 1))
         .write("src/m2/f2.rs", "again")
         .remove("run.sh")
         .folder("run.sh");
@@ -242,7 +241,7 @@ fn rolled_back(stage: &Stage) -> Scene {
 fn deleted(stage: &Stage) -> Scene {
     let scene = edited(stage);
     for n in 0..4 {
-        stage.env.write("noise", noise(40_000 + n));
+        stage.env.write("noise", noise(40_000, n));
         stage.env.biv(&["checkpoint", "create", "--name", &format!("n{n}")]).ok();
     }
     stage.env.biv(&["checkpoint", "delete", "n0", "n1", "n3", "spare"]).ok();
@@ -270,11 +269,11 @@ fn without_journal(stage: &Stage) -> Scene {
 /// A turn that is about to end.
 fn a_turn(stage: &Stage) -> Scene {
     let scene = edited(stage);
-    tell(stage, "UserPromptSubmit", &json!({ "prompt": "Build it" }));
-    say(stage, "Built.");
+    tell(&stage.env, "UserPromptSubmit", &json!({ "prompt": "Build it" }));
+    say(&stage.env, "Build it", "Built.");
     fs::write(
         stage.env.root().join("input"),
-        input(stage, &json!({ "last_assistant_message": "Built." })).to_string(),
+        input(&stage.env, &json!({ "last_assistant_message": "Built." })),
     )
     .expect("the stage takes a file");
     Scene { log: log(stage), others: others(stage), ..scene }
@@ -283,8 +282,8 @@ fn a_turn(stage: &Stage) -> Scene {
 /// A turn that has ended, and more that was said since.
 fn a_conversation(stage: &Stage) -> Scene {
     let scene = a_turn(stage);
-    tell(stage, "Stop", &json!({ "last_assistant_message": "Built." }));
-    say(stage, "And more.");
+    tell(&stage.env, "Stop", &json!({ "last_assistant_message": "Built." }));
+    say(&stage.env, "Build it", "And more.");
     Scene { log: log(stage), others: others(stage), ..scene }
 }
 
@@ -295,8 +294,8 @@ fn spooled(stage: &Stage) -> Scene {
     let good = fs::read(&journal).expect("there is a journal");
     fs::write(&journal, "not a journal, and long enough to be looked at as if it were one")
         .expect("it can be written");
-    tell(stage, "UserPromptSubmit", &json!({ "prompt": "said while deaf" }));
-    tell(stage, "UserPromptSubmit", &json!({ "prompt": "said a second time" }));
+    tell(&stage.env, "UserPromptSubmit", &json!({ "prompt": "said while deaf" }));
+    tell(&stage.env, "UserPromptSubmit", &json!({ "prompt": "said a second time" }));
     fs::write(&journal, good).expect("it can be written");
     Scene { once: &["said while deaf", "said a second time"], ..scene }
 }
@@ -321,40 +320,4 @@ pub(super) fn covered(mut tree: Tree) -> Tree {
 /// The session's log, a line for each thing that happened.
 pub(super) fn log(stage: &Stage) -> Vec<String> {
     stage.env.biv(&["session", "log", "work"]).stdout.lines().map(str::to_owned).collect()
-}
-
-fn input(stage: &Stage, more: &Value) -> Value {
-    let transcript = stage.env.home().join(format!(".claude/projects/-w/{ID}.jsonl"));
-    let mut input =
-        json!({ "session_id": ID, "transcript_path": transcript, "cwd": stage.env.work() });
-    if let (Some(input), Some(more)) = (input.as_object_mut(), more.as_object()) {
-        input.extend(more.clone());
-    }
-    input
-}
-
-fn tell(stage: &Stage, event: &str, more: &Value) {
-    stage.env.hook("claude-code", event, input(stage, more).to_string()).ok();
-}
-
-/// What an agent writes into its own file.
-fn say(stage: &Stage, words: &str) {
-    let path = stage.env.home().join(format!(".claude/projects/-w/{ID}.jsonl"));
-    fs::create_dir_all(path.parent().expect("it has one")).expect("a home takes folders");
-    let mut text = fs::read_to_string(&path).unwrap_or_default();
-    let number = text.lines().count();
-    for record in [
-        json!({ "type": "user", "uuid": format!("u{number}"), "message": { "content": "Build it" } }),
-        json!({ "type": "assistant", "uuid": format!("a{number}"), "parentUuid": format!("u{number}"),
-            "message": { "id": format!("m{number}"), "content": [{ "type": "text", "text": words }] } }),
-    ] {
-        text.push_str(&record.to_string());
-        text.push('\n');
-    }
-    fs::write(&path, text).expect("a home takes files");
-}
-
-/// Bytes that no compression makes small.
-fn noise(length: u32) -> Vec<u8> {
-    (0..length / 4).flat_map(|n| (n ^ length).wrapping_mul(2_654_435_761).to_le_bytes()).collect()
 }

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use bivouac_testkit::{TestEnv, Tree};
 use serde_json::{Value, json};
 
+use crate::prove::talk::{say, tell};
+
 /// The files of a store by their paths in it.
 pub(super) type Image = BTreeMap<String, Vec<u8>>;
 
@@ -36,8 +38,6 @@ pub(super) struct Sample {
     pub(super) variables: Vec<(OsString, OsString)>,
 }
 
-const CONVERSATION: &str = "11111111-0000-4000-8000-000000000001";
-
 impl Sample {
     pub(super) fn new(env: &TestEnv) -> io::Result<Self> {
         env.write("a.txt", "one\n").write("dir/b.txt", "two\n").link("l", "a.txt");
@@ -51,9 +51,10 @@ impl Sample {
         save("first", &mut trees);
         let older = read(&env.store())?;
         env.write("a.txt", "three\n").write("c.txt", "four\n").folder("empty");
-        converse(env, "UserPromptSubmit", &json!({ "prompt": "change c" }))?;
+        tell(env, "UserPromptSubmit", &json!({ "prompt": "change c" }));
         env.write("c.txt", "five\n");
-        converse(env, "Stop", &json!({ "last_assistant_message": "changed" }))?;
+        say(env, "change c", "changed");
+        tell(env, "Stop", &json!({ "last_assistant_message": "changed" }));
         trees.push(env.tree());
         let note = waiting_note(env)?;
         env.write("dir/b.txt", "six\n").remove("run.sh");
@@ -139,28 +140,12 @@ pub(super) fn foreign(binary: &Path) -> io::Result<Image> {
     read(&env.store())
 }
 
-/// What an agent tells.
-fn converse(env: &TestEnv, event: &str, more: &Value) -> io::Result<()> {
-    let transcript = env.home().join(format!(".claude/projects/-w/{CONVERSATION}.jsonl"));
-    fs::create_dir_all(transcript.parent().unwrap_or(&transcript))?;
-    let line = json!({ "type": "user", "uuid": event, "message": { "content": "change c" } });
-    let said = fs::read_to_string(&transcript).unwrap_or_default();
-    fs::write(&transcript, format!("{said}{line}\n"))?;
-    let mut input =
-        json!({ "session_id": CONVERSATION, "transcript_path": transcript, "cwd": env.work() });
-    if let (Some(input), Some(more)) = (input.as_object_mut(), more.as_object()) {
-        input.extend(more.clone());
-    }
-    env.hook("claude-code", event, input.to_string()).ok();
-    Ok(())
-}
-
 /// The note of a hook that found the journal damaged, taken from where it waits.
 fn waiting_note(env: &TestEnv) -> io::Result<Image> {
     let journal = env.store().join("sessions.db");
     let good = fs::read(&journal)?;
     fs::write(&journal, vec![0xAA; good.len()])?;
-    converse(env, "UserPromptSubmit", &json!({ "prompt": "said meanwhile" }))?;
+    tell(env, "UserPromptSubmit", &json!({ "prompt": "said meanwhile" }));
     fs::write(&journal, good)?;
     let image = read(&env.store())?;
     fs::remove_dir_all(env.store().join("spool"))?;

@@ -3,8 +3,10 @@
 use std::fs;
 
 use bivouac_testkit::TestEnv;
+use serde_json::{Value, json};
 
-use crate::prove::dice::Dice;
+use crate::prove::dice::noise;
+use crate::prove::talk::{say, tell};
 
 /// An operation on a world of its own.
 pub(super) struct Case {
@@ -38,8 +40,6 @@ pub(super) enum Told {
     Nothing,
     Done,
 }
-
-const ID: &str = "11111111-0000-4000-8000-000000000001";
 
 pub(super) fn all() -> Vec<Case> {
     let words = Act::Words;
@@ -104,11 +104,6 @@ fn case(name: &'static str, what: &'static str, prepare: fn(&TestEnv), act: Act)
         makes: &[],
         also: |_, _| Ok(()),
     }
-}
-
-/// Bytes that do not shrink.
-fn noise(n: usize, seed: u64) -> Vec<u8> {
-    Dice::new(seed, 0).bytes(n)
 }
 
 /// Files as they are before the first checkpoint.
@@ -205,13 +200,13 @@ fn mend_journal(env: &TestEnv) {
 /// A note of a hook that waits.
 fn put_aside(env: &TestEnv) {
     damaged_journal(env);
-    env.hook("claude-code", "UserPromptSubmit", input(env, &prompt())).ok();
+    tell(env, "UserPromptSubmit", &prompt());
     mend_journal(env);
 }
 
 /// What is said to the journal that cannot be read.
-pub(super) fn prompt() -> serde_json::Value {
-    serde_json::json!({ "prompt": SAID })
+pub(super) fn prompt() -> Value {
+    json!({ "prompt": SAID })
 }
 
 /// Is what was said there, and only once?
@@ -223,58 +218,25 @@ fn n_told(env: &TestEnv, wanted: std::ops::RangeInclusive<usize>) -> Result<(), 
     }
 }
 
-fn transcript(env: &TestEnv) -> std::path::PathBuf {
-    env.home().join(format!(".claude/projects/-w/{ID}.jsonl"))
-}
-
-/// What an agent hands to its hooks.
-pub(super) fn input(env: &TestEnv, more: &serde_json::Value) -> String {
-    let mut input = serde_json::json!({ "session_id": ID, "transcript_path": transcript(env), "cwd": env.work() });
-    let all = input.as_object_mut().expect("it was written as one");
-    all.extend(
-        more.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())),
-    );
-    input.to_string()
-}
-
-/// Writes a turn down as the agent does, without telling us that it is over.
-fn say(env: &TestEnv, number: u32) {
-    let path = transcript(env);
-    fs::create_dir_all(path.parent().expect("it is in a folder")).expect("the home takes folders");
-    let mut text = fs::read_to_string(&path).unwrap_or_default();
-    let (asked, answered) = (format!("u{number}"), format!("a{number}"));
-    let parent = (number > 1).then(|| format!("a{}", number - 1));
-    for record in [
-        serde_json::json!({ "type": "user", "uuid": asked, "parentUuid": parent, "message": { "content": "count" } }),
-        serde_json::json!({ "type": "assistant", "uuid": answered, "parentUuid": asked, "message": {
-            "id": format!("m{number}"), "content": [{ "type": "text", "text": format!("turn {number}") }] } }),
-    ] {
-        text.push_str(&record.to_string());
-        text.push('\n');
-    }
-    fs::write(path, text).expect("the home takes files");
-}
-
 /// One turn with its checkpoint, and another that is about to end.
 fn talked(env: &TestEnv) {
     written(env);
-    let prompt = serde_json::json!({ "prompt": "count" });
-    env.hook("claude-code", "UserPromptSubmit", input(env, &prompt)).ok();
-    say(env, 1);
-    env.hook("claude-code", "Stop", input(env, &turn_end(1))).ok();
-    env.hook("claude-code", "UserPromptSubmit", input(env, &prompt)).ok();
-    say(env, 2);
+    let prompt = json!({ "prompt": "count" });
+    tell(env, "UserPromptSubmit", &prompt);
+    say(env, "count", "turn 1");
+    tell(env, "Stop", &turn_end(1));
+    tell(env, "UserPromptSubmit", &prompt);
+    say(env, "count", "turn 2");
     env.write("a", "by the agent").write("src/more", "more").remove("gone");
 }
 
 /// The same, and the agent is gone.
 fn ended(env: &TestEnv) {
     talked(env);
-    env.hook("claude-code", "Stop", input(env, &turn_end(2))).ok();
-    env.hook("claude-code", "SessionEnd", input(env, &serde_json::json!({ "reason": "exit" })))
-        .ok();
+    tell(env, "Stop", &turn_end(2));
+    tell(env, "SessionEnd", &json!({ "reason": "exit" }));
 }
 
-pub(super) fn turn_end(number: u32) -> serde_json::Value {
-    serde_json::json!({ "last_assistant_message": format!("turn {number}") })
+pub(super) fn turn_end(number: u32) -> Value {
+    json!({ "last_assistant_message": format!("turn {number}") })
 }

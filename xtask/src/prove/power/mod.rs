@@ -20,7 +20,7 @@ use bivouac_testkit::TestEnv;
 use super::dice::Dice;
 use super::stage::folder;
 use super::table::Row;
-use super::{Proof, crew};
+use super::{Proof, crew, talk};
 use crate::Result;
 use cases::{Act, Case, Told};
 use check::{Facts, Promise, Untouched};
@@ -150,7 +150,7 @@ fn command(case: &Case, env: &TestEnv) -> (Command, String) {
     let hook = |event: &str, more: serde_json::Value| {
         let mut command = env.biv_command(&env.work(), &["hook", "claude-code", event]);
         command.env("BIV_HOOK_WAITS", "1");
-        (command, cases::input(env, &more))
+        (command, talk::input(env, &more))
     };
     match case.act {
         Act::Words(words) => {
