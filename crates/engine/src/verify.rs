@@ -14,6 +14,7 @@ use bivouac_snapshot::checkout::entries_of;
 use bivouac_snapshot::objects::{Catalog, Objects, PackScan, Place};
 use bivouac_snapshot::verify::{Loss, Verifier, unreadable};
 
+use crate::lock::{Hold, Lock};
 use crate::{Engine, Error, Result};
 
 #[derive(Debug, Default)]
@@ -59,7 +60,7 @@ impl VerifyReport {
 
 impl Engine {
     pub fn verify(&self) -> Result<VerifyReport> {
-        let _store_lock = self.use_store()?;
+        let store_lock = self.use_store()?;
         let log_tail = self.journal.log_tail()?;
         // Others go on saving. Packs are there before the journal speaks of them, so what is read first
         // is the journal, at one moment.
@@ -97,7 +98,7 @@ impl Engine {
         self.check_index(&scan, &mut report)?;
         report.n_checkpoints = self.journal.checkpoints(&CheckpointFilter::default())?.len() as u64;
         report.affected = self.affected(&scan)?;
-        drop(frozen);
+        drop((frozen, store_lock));
         report.unknown_packs = self.unknown_packs()?;
         Ok(report)
     }
@@ -153,15 +154,18 @@ impl Engine {
         Ok(())
     }
 
-    /// Packs that are not in the index, nor put there while we look: somebody may have written one just now.
+    /// Packs that are not in the index. Whoever is still saving may have written one just now, and is waited for.
     fn unknown_packs(&self) -> Result<Vec<PackId>> {
-        const PATIENCE: u32 = 20;
+        const PATIENCE: u32 = 200;
         let mut unknown = self.packs.list()?;
         for _ in 0..PATIENCE {
+            // Nobody is alone with the store before whoever wrote one of them has recorded it.
+            let is_idle = !self.is_writable()
+                || Lock::attempt(&self.home.store_lock(), Hold::Alone)?.is_some();
             let known: HashSet<PackId> =
                 self.journal.packs()?.into_iter().map(|(id, _)| id).collect();
             unknown.retain(|id| !known.contains(id));
-            if unknown.is_empty() {
+            if is_idle || unknown.is_empty() {
                 break;
             }
             thread::sleep(Duration::from_millis(10));
