@@ -336,14 +336,20 @@ fn make_durable(root: &Root, plan: &Plan) -> Result<()> {
         match root.sync(&place) {
             // One that was itself removed afterwards needs no sync.
             Err(error) if is_gone(&error) => {}
-            // One that may not be opened, as its mode says.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(error) if cannot_be_synced(&error) => {
                 return root.sync_all().map_err(Error::write("."));
             }
             synced => synced.map_err(Error::write("."))?,
         }
     }
     Ok(())
+}
+
+/// Does this say nothing about the disk? A file that may not be opened, as its mode says, or somebody's pipe or socket
+/// that stands there by now, and file systems that know no sync of folders.
+fn cannot_be_synced(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput)
+        || error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error())
 }
 
 fn leave(outcome: &mut Outcome, step: &Step, why: WhyLeft) {

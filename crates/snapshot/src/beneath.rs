@@ -208,7 +208,8 @@ impl Root {
         match self.rename(from, to, RenameFlags::NOREPLACE) {
             Err(error) if is_unsupported(&error) => match self.stat_beneath(to) {
                 Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
-                Err(_) => self.rename(from, to, RenameFlags::empty()),
+                Err(error) if is_gone(&error) => self.rename(from, to, RenameFlags::empty()),
+                Err(error) => Err(error),
             },
             other => other,
         }

@@ -10,7 +10,7 @@ use bivouac_core::path::RelPath;
 use bivouac_core::sabotage::{self, Fault};
 use rayon::prelude::*;
 
-use crate::beneath::{Kind, Root, Stat, stat_open};
+use crate::beneath::{Kind, Root, Stat, is_gone, stat_open};
 use crate::chunks;
 use crate::plan::{Plan, Step};
 use crate::stage::Staging;
@@ -35,7 +35,8 @@ pub fn clean_up(root: &Root, plan: &Plan, id: OperationId) -> Result<Vec<RelPath
 fn empty(root: &Root, plan: &Plan, staging: &Staging) -> Result<Vec<RelPath>> {
     let report = |error| Error::write_workspace(&staging.as_path())(error);
     let leftovers = staging.leftovers(root, plan)?;
-    let foreign: Vec<bool> = leftovers.par_iter().map(|it| it.is_foreign(root)).collect();
+    let looks = leftovers.par_iter().map(|it| it.is_foreign(root));
+    let foreign = looks.collect::<io::Result<Vec<bool>>>().map_err(report)?;
     let mut kept = Vec::new();
     for (leftover, is_foreign) in leftovers.iter().zip(foreign) {
         match (is_foreign, leftover.step) {
@@ -60,12 +61,12 @@ pub(crate) fn put_back(
             continue;
         };
         let path = step.path.as_bytes();
-        let failed = Error::write_workspace(&step.path);
+        let failed = |error| Error::write_workspace(&step.path)(error);
         if leftover.is_aside() {
             if root.stat_beneath(path).is_err() {
                 root.move_to_free(&leftover.path, path).map_err(failed)?;
             }
-        } else if leftover.is_foreign(root) {
+        } else if leftover.is_foreign(root).map_err(failed)? {
             // Back in its place, it is found to have changed, and stays.
             let is_ours = |now: &Stat| step.after.is_some_and(|it| is_entry(root, path, now, &it));
             match root.stat_beneath(path) {
@@ -112,14 +113,18 @@ impl Leftover<'_> {
         self.path.ends_with(b".aside")
     }
 
-    /// Is it neither what the step found nor what it put there?
-    fn is_foreign(&self, root: &Root) -> bool {
-        let (Some(step), Ok(stat)) = (self.step, root.stat_beneath(&self.path)) else {
-            return false;
+    /// Is it neither what the step found nor what it put there? What cannot be looked at may be anything.
+    fn is_foreign(&self, root: &Root) -> io::Result<bool> {
+        let Some(step) = self.step else {
+            return Ok(false);
+        };
+        let stat = match root.stat_beneath(&self.path) {
+            Err(error) if is_gone(&error) => return Ok(false),
+            looked => looked?,
         };
         let sides = [&step.before, &step.after];
         let is_known = |entry| is_entry(root, &self.path, &stat, entry);
-        !sides.into_iter().flatten().any(is_known) && !sabotage::is(Fault::RecheckLost)
+        Ok(!sides.into_iter().flatten().any(is_known) && !sabotage::is(Fault::RecheckLost))
     }
 }
 

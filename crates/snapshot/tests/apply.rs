@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use bivouac_core::id::{ObjectId, OperationId, PackId};
@@ -209,6 +210,16 @@ fn a_changed_file_is_left_alone() {
     stage.write("f", "already there");
     assert_eq!(stage.apply(&plan(&[("f", None, file("new"))])).left_alone.len(), 1);
     assert_eq!(stage.read("f"), "already there");
+}
+
+#[test]
+fn what_cannot_be_synced_is_left_alone_and_ends_nothing() {
+    let stage = Stage::new();
+    let _listens = UnixListener::bind(stage.work.join("a")).unwrap();
+    let Some(Entry::File(before)) = file("old") else { unreachable!() };
+    let after = Entry::File(FileEntry { mode: 0o600, ..before });
+    let outcome = stage.apply(&plan(&[("a", file("old"), Some(after))]));
+    assert_eq!(outcome.left_alone[0].why, WhyLeft::ChangedMeanwhile);
 }
 
 #[test]
