@@ -59,30 +59,41 @@ impl Journal {
         let page_size: u32 =
             self.connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
         let mut n_behind = 0;
+        let mut is_certain = self.access != Access::Write;
         for _ in 0..PATIENCE {
             let Ok(log) = std::fs::read(&path) else { return Ok(LogTail::Whole) };
-            let known: i64 =
-                self.connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
-            let known = usize::try_from(known).unwrap_or(0);
+            let n_known = self.n_known_frames()?;
             // What was read before it began anew says nothing about what is known since.
             if !begins_with(&path, log.get(..HEADER)) {
                 continue;
             }
-            n_behind = n_commits_behind(&log, known, page_size as usize);
+            n_behind = n_commits_behind(&log, n_known, page_size as usize);
             if n_behind == 0 {
                 return Ok(LogTail::Whole);
             }
-            // Somebody may be writing it just now, or beginning it anew.
+            // Somebody may be writing it just now. Whoever does has done so before another gets a turn.
+            let had_turn = self.connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok();
+            if had_turn && self.n_known_frames()? == n_known {
+                is_certain = true;
+                break;
+            }
             std::thread::sleep(Duration::from_millis(10));
         }
         match n_behind {
             0 => Ok(LogTail::Whole),
+            1 if !is_certain => Ok(LogTail::Whole),
             1 => Ok(LogTail::Torn),
             _ => {
                 keep_log(&self.connection)?;
                 Ok(LogTail::Damaged)
             }
         }
+    }
+
+    fn n_known_frames(&self) -> Result<usize> {
+        let known: i64 =
+            self.connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
+        Ok(usize::try_from(known).unwrap_or(0))
     }
 }
 
