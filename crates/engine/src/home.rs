@@ -22,7 +22,7 @@ pub const WORKSPACE_CONFIG: &str = "bivouac.toml";
 const LOCAL_STORE: &str = ".agents";
 
 /// Every name the store uses. In a project that keeps its own store, only these are ours.
-pub const STORE_NAMES: [&str; 19] = [
+pub const STORE_NAMES: [&str; 20] = [
     "sessions.db",
     "sessions.db-wal",
     "sessions.db-shm",
@@ -38,9 +38,10 @@ pub const STORE_NAMES: [&str; 19] = [
     "spool",
     "watch",
     "store.lock",
-    "door.lock",
+    "gate.lock",
     "sweep.lock",
     "create.lock",
+    "spool.lock",
     "swept",
 ];
 
@@ -136,13 +137,13 @@ impl Home {
     }
 
     /// Passed by whoever comes to use objects; closed for moments by whoever waits to be alone with them.
-    pub fn door_lock(&self) -> PathBuf {
-        self.store.join("door.lock")
+    pub fn gate_lock(&self) -> PathBuf {
+        self.store.join("gate.lock")
     }
 
     /// Held by whoever has to be alone with the store.
     pub(crate) fn lock_store(&self) -> Result<Lock> {
-        Lock::wait_alone(&self.store_lock(), &self.door_lock(), "using the store")
+        Lock::wait_alone(&self.store_lock(), &self.gate_lock(), "using the store")
     }
 
     /// Held by the one sweep there may be at a time.
@@ -155,6 +156,11 @@ impl Home {
         let folder = self.store.join("damaged");
         make_folder(&folder)?;
         Ok(folder)
+    }
+
+    /// Held by the one command that takes in what waits there.
+    pub(crate) fn spool_lock(&self) -> PathBuf {
+        self.store.join("spool.lock")
     }
 
     /// What hooks could not record in time.

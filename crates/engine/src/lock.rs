@@ -27,7 +27,7 @@ pub enum Hold {
 
 /// Long enough for a first checkpoint of a large tree.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How long a door is open between two times that it is closed, and closed at most.
+/// How long a gate is open between two times that it is closed, and closed at most.
 const OPEN: Duration = Duration::from_millis(50);
 const CLOSED_MOST: Duration = Duration::from_secs(1);
 
@@ -47,15 +47,19 @@ impl Lock {
         }
     }
 
-    /// Waits to have alone what others use all the time: whoever comes to use it has to pass a door, which is
+    /// Waits to have alone what others use all the time: whoever comes to use it has to pass a gate, which is
     /// closed meanwhile. Never for long: somebody inside may take minutes, and others have an agent that waits.
-    pub fn wait_alone(path: &Path, door: &Path, what: &'static str) -> Result<Self> {
+    pub fn wait_alone(path: &Path, gate: &Path, what: &'static str) -> Result<Self> {
         let started = Instant::now();
         let mut closed_for = Duration::from_millis(100);
         loop {
-            let closed = Self::attempt(door, Hold::Alone)?;
+            let mut closed = None;
             let until = Instant::now() + closed_for;
             while Instant::now() < until {
+                // Somebody may just be passing it.
+                if closed.is_none() {
+                    closed = Self::attempt(gate, Hold::Alone)?;
+                }
                 if let Some(lock) = Self::attempt(path, Hold::Alone)? {
                     return Ok(lock);
                 }
@@ -72,8 +76,8 @@ impl Lock {
     }
 
     /// Waits for the lock together with others, behind whoever waits to be alone.
-    pub fn wait_shared(path: &Path, door: &Path, what: &'static str) -> Result<Self> {
-        drop(Self::wait(door, Hold::Shared, what)?);
+    pub fn wait_shared(path: &Path, gate: &Path, what: &'static str) -> Result<Self> {
+        drop(Self::wait(gate, Hold::Shared, what)?);
         Self::wait(path, Hold::Shared, what)
     }
 
@@ -141,11 +145,11 @@ mod tests {
     #[test]
     fn who_wants_to_be_alone_gets_a_turn_where_nobody_ever_pauses() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, door) = (folder.path().join("store.lock"), folder.path().join("door.lock"));
+        let (path, gate) = (folder.path().join("store.lock"), folder.path().join("gate.lock"));
         let is_over = AtomicBool::new(false);
         let use_it = || {
             while !is_over.load(Ordering::Relaxed) {
-                let _in_use = Lock::wait_shared(&path, &door, "using it").unwrap();
+                let _in_use = Lock::wait_shared(&path, &gate, "using it").unwrap();
                 thread::sleep(Duration::from_millis(15));
             }
         };
@@ -153,9 +157,9 @@ mod tests {
             (0..8).for_each(|_| drop(scope.spawn(use_it)));
             thread::sleep(Duration::from_millis(50));
             let started = Instant::now();
-            let alone = Lock::wait_alone(&path, &door, "using it").unwrap();
+            let alone = Lock::wait_alone(&path, &gate, "using it");
             is_over.store(true, Ordering::Relaxed);
-            drop(alone);
+            drop(alone.unwrap());
             started.elapsed()
         });
         assert!(waited < Duration::from_secs(30), "{waited:?}");

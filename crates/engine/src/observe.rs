@@ -33,6 +33,8 @@ pub use bivouac_capture::process::WITHIN;
 /// One call of a hook.
 #[derive(Clone, Debug)]
 pub struct Hook {
+    /// What it tells is recorded under ids that follow from this one: once, on whichever way it comes.
+    pub(crate) id: Uuid,
     pub agent: AgentKind,
     pub event: String,
     pub input: String,
@@ -46,6 +48,10 @@ pub const MANY_FAILURES: u64 = 5;
 const LONG_SCAN_BYTES: u64 = 6 << 20;
 
 impl Hook {
+    pub fn new(agent: AgentKind, event: String, input: String) -> Self {
+        Self { id: Uuid::now_v7(), agent, event, input }
+    }
+
     pub fn observation(&self) -> Option<Observation> {
         let input = agents::parse(self.input.as_bytes()).ok()?;
         agents::of(self.agent).observe(&self.event, Input::new(&input))
@@ -73,7 +79,7 @@ pub fn run(hook: &Hook, wishes: &Wishes, on_record: &dyn Fn()) -> Result<String>
         return Ok(String::new());
     }
     let mut engine = Engine::open(&wishes, Need::Write, Box::new(Silent))?;
-    let words = engine.observe(&observation, response, on_record)?;
+    let words = engine.observe(hook.id, &observation, response, on_record)?;
     Ok(words.map(|words| agents::of(hook.agent).answer(&hook.event, &words)).unwrap_or_default())
 }
 
@@ -100,8 +106,7 @@ pub fn put_aside(hook: &Hook, reached: Reached, wishes: &Wishes) -> Result<()> {
         return Ok(());
     }
     // Under one name, however often: what came through without a word must not be there twice.
-    let id = Uuid::now_v7();
-    let put_aside = || crate::spool::put_aside(&home, hook, reached, id);
+    let put_aside = || crate::spool::put_aside(&home, hook, reached);
     let again = |pause: Duration| {
         std::thread::sleep(pause);
         put_aside()
@@ -112,6 +117,7 @@ pub fn put_aside(hook: &Hook, reached: Reached, wishes: &Wishes) -> Result<()> {
 impl Engine {
     fn observe(
         &mut self,
+        id: Uuid,
         observation: &Observation,
         mut response: Response,
         on_record: &dyn Fn(),
@@ -138,15 +144,12 @@ impl Engine {
             used.files.extend(changed.iter().take(MANY_FILES).cloned());
         }
         let process = running::agent_process();
-        let mut events = self.beginning(observation, session.id, process)?;
+        let beginning = self.beginning(observation, session.id, process)?;
         if is_list(&response.events) {
             let known = self.journal.things(session.id, Noun::Task)?;
             response.events.extend(given_up(&known, &response.events));
         }
-        events.append(&mut response.events);
-        if !events.is_empty() {
-            self.record(session.id, events)?;
-        }
+        self.record_told(session.id, beginning, response.events, id)?;
         on_record();
         if let Some(trigger) = response.save {
             // What goes wrong with it is on record.

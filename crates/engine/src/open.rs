@@ -118,12 +118,12 @@ impl Engine {
             return Ok(None);
         }
         let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever is in does not pass the door again: someone may have closed it to wait for them to leave.
+        // Whoever is in does not pass the gate again: someone may have closed it to wait for them to leave.
         if let Some(lock) = in_use.upgrade() {
             return Ok(Some(lock));
         }
-        let (path, door) = (self.home.store_lock(), self.home.door_lock());
-        let lock = Arc::new(Lock::wait_shared(&path, &door, "removing old objects")?);
+        let (path, gate) = (self.home.store_lock(), self.home.gate_lock());
+        let lock = Arc::new(Lock::wait_shared(&path, &gate, "removing old objects")?);
         *in_use = Arc::downgrade(&lock);
         Ok(Some(lock))
     }
@@ -186,10 +186,12 @@ fn open_journal(home: &Home, need: Need) -> Result<Journal> {
     let path = home.journal();
     if is_missing(&path)? {
         // An empty journal beside full packs would call all of them garbage.
-        if has_packs(home) || rebuilt_journal(home).exists() {
+        let is_in_use = has_packs(home) || rebuilt_journal(home).exists();
+        // Another command may have made the store meanwhile.
+        if is_in_use && is_missing(&path)? {
             return Err(Error::JournalGone { store: home.store.clone() });
         }
-        if need == Need::Read {
+        if need == Need::Read && !is_in_use {
             return Ok(Journal::empty()?);
         }
         home.create_store()?;

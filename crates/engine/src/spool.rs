@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::home::{Home, Wishes, make_folder, sync_folder};
+use crate::lock::{Hold, Lock};
 use crate::observe::{Hook, Reached};
 use crate::{Engine, Error, Result};
 
@@ -42,9 +43,9 @@ struct SpooledFailure {
 }
 
 /// Writes a hook's input down, durably.
-pub(crate) fn put_aside(home: &Home, hook: &Hook, reached: Reached, id: Uuid) -> Result<()> {
+pub(crate) fn put_aside(home: &Home, hook: &Hook, reached: Reached) -> Result<()> {
     let is_recorded = reached == Reached::Record;
-    let Hook { agent, event, input } = hook.clone();
+    let Hook { id, agent, event, input } = hook.clone();
     write(home, id, "hook", &Spooled { id, agent, event, input, is_recorded })
 }
 
@@ -80,12 +81,15 @@ fn write(home: &Home, id: Uuid, kind: &str, spooled: &impl Serialize) -> Result<
 impl Engine {
     /// Takes in what hooks had to put aside. One that makes no sense is kept with the damaged files.
     pub(crate) fn take_in_spool(&mut self) -> Result<()> {
-        let paths = notes(&self.home);
-        // What waits may come from any workspace.
-        if !paths.is_empty() {
-            self.know_all_secrets();
+        if notes(&self.home).is_empty() {
+            return Ok(());
         }
-        for path in paths {
+        let Some(_only_one) = Lock::attempt(&self.home.spool_lock(), Hold::Alone)? else {
+            return Ok(());
+        };
+        // What waits may come from any workspace.
+        self.know_all_secrets();
+        for path in notes(&self.home) {
             let is_failure = path.extension().is_some_and(|it| it == "failure");
             let is_done = match is_failure {
                 true => read(&path).map(|it| it.map(|failure| self.take_in_failure(failure))),
@@ -133,7 +137,7 @@ impl Engine {
     fn take_in_failure(&mut self, spooled: SpooledFailure) -> Result<bool> {
         let event = Event::CheckpointFailed(spooled.failed);
         if self.journal.session(spooled.session)?.is_some() {
-            self.record_once(spooled.session, vec![event], spooled.id)?;
+            self.record_once(spooled.session, [(0, event)], spooled.id)?;
         }
         Ok(true)
     }
@@ -141,7 +145,7 @@ impl Engine {
     /// `false` when it happened in another workspace: a command there takes it in.
     fn take_in(&mut self, spooled: Spooled) -> Result<bool> {
         let Spooled { id, agent, event, input, is_recorded } = spooled;
-        let hook = Hook { agent, event, input };
+        let hook = Hook { id, agent, event, input };
         let Some(observation) = hook.observation() else {
             return Ok(true);
         };
@@ -149,37 +153,65 @@ impl Engine {
         if place.is_ok_and(|place| place.workspace != self.home.workspace) {
             return Ok(false);
         }
-        let mut response = bivouac_core::observation::respond(&observation, &self.config.risks);
-        if is_recorded {
-            let error = Note::cut("the agent's hook ran out of time");
-            let failed = response.save.map(|trigger| CheckpointFailed { trigger, error });
-            response.events = failed.map(Event::CheckpointFailed).into_iter().collect();
-        }
-        if response.events.is_empty() {
+        let response = bivouac_core::observation::respond(&observation, &self.config.risks);
+        let (told, not_saved) = match is_recorded {
+            true => (Vec::new(), response.save),
+            false => (response.events, None),
+        };
+        if told.is_empty() && not_saved.is_none() {
             return Ok(true);
         }
         if let Some(session) = self.session_of(&observation)? {
             // The process that called the hook is long gone; ours says nothing about it.
-            let mut events = self.beginning(&observation, session.id, None)?;
-            events.extend(response.events);
-            self.record_once(session.id, events, id)?;
+            let beginning = self.beginning(&observation, session.id, None)?;
+            self.record_told(session.id, beginning, told, id)?;
+            let failed = not_saved.map(|trigger| {
+                let error = Note::cut("the agent's hook ran out of time");
+                (NOT_SAVED, Event::CheckpointFailed(CheckpointFailed { trigger, error }))
+            });
+            self.record_once(session.id, failed, id)?;
         }
         Ok(true)
     }
 
-    /// Records events under ids that follow from `id`: a second time, nothing happens.
-    fn record_once(&mut self, session: SessionId, events: Vec<Event>, id: Uuid) -> Result<()> {
-        let number = |n: usize| EventId::new(Uuid::from_u128(id.as_u128() ^ (n as u128)));
+    /// Records what a hook told, behind what begins with it.
+    pub(crate) fn record_told(
+        &mut self,
+        session: SessionId,
+        beginning: Vec<Event>,
+        told: Vec<Event>,
+        id: Uuid,
+    ) -> Result<()> {
+        // What begins depends on what is known by now, and must not move the numbers of the rest.
+        self.record_once(session, (BEGINNING..).zip(beginning).chain((0..).zip(told)), id)
+    }
+
+    /// Records events under ids that follow from `id` and their numbers: a second time, nothing happens.
+    fn record_once(
+        &mut self,
+        session: SessionId,
+        events: impl IntoIterator<Item = (u128, Event)>,
+        id: Uuid,
+    ) -> Result<()> {
         if sabotage::is(Fault::SpoolTakenTwice) {
+            let events = events.into_iter().map(|(_, event)| event).collect();
             return self.record(session, events).map(drop);
         }
-        let events = events.into_iter().enumerate();
-        let events =
-            events.map(|(n, event)| NewEvent { id: number(n), session_id: session, event });
-        self.journal.append_once(self.clock.now(), events.collect(), &Terms::default())?;
+        let numbered = |(number, event)| {
+            let id = EventId::new(Uuid::from_u128(id.as_u128() ^ number));
+            NewEvent { id, session_id: session, event }
+        };
+        let events: Vec<NewEvent> = events.into_iter().map(numbered).collect();
+        if !events.is_empty() {
+            self.journal.append_once(self.clock.now(), events, &Terms::default())?;
+        }
         Ok(())
     }
 }
+
+/// The numbers of events that do not come from what was told: where those before it begin, and the one behind it.
+const BEGINNING: u128 = 1 << 16;
+const NOT_SAVED: u128 = 1 << 17;
 
 /// What waits, in the order in which it came.
 fn notes(home: &Home) -> Vec<PathBuf> {

@@ -154,23 +154,32 @@ impl Engine {
         Ok(())
     }
 
-    /// Packs that are not in the index. Whoever is still saving may have written one just now, and is waited for.
+    /// Packs that are not in the index. Whoever is still saving may have written one just now, and is waited for; a sweep
+    /// writes some as well, and removes by itself what nobody recorded.
     fn unknown_packs(&self) -> Result<Vec<PackId>> {
         const PATIENCE: u32 = 200;
+        if !self.is_writable() {
+            return self.without_known(self.packs.list()?);
+        }
+        let Some(_no_sweep) = Lock::attempt(&self.home.sweep_lock(), Hold::Alone)? else {
+            return Ok(Vec::new());
+        };
         let mut unknown = self.packs.list()?;
         for _ in 0..PATIENCE {
-            // Nobody is alone with the store before whoever wrote one of them has recorded it.
-            let is_idle = !self.is_writable()
-                || Lock::attempt(&self.home.store_lock(), Hold::Alone)?.is_some();
-            let known: HashSet<PackId> =
-                self.journal.packs()?.into_iter().map(|(id, _)| id).collect();
-            unknown.retain(|id| !known.contains(id));
-            if is_idle || unknown.is_empty() {
-                break;
+            let alone = Lock::attempt(&self.home.store_lock(), Hold::Alone)?;
+            unknown = self.without_known(unknown)?;
+            if unknown.is_empty() || alone.is_some() {
+                return Ok(unknown);
             }
             thread::sleep(Duration::from_millis(10));
         }
-        Ok(unknown)
+        Ok(Vec::new())
+    }
+
+    fn without_known(&self, mut packs: Vec<PackId>) -> Result<Vec<PackId>> {
+        let known: HashSet<PackId> = self.journal.packs()?.into_iter().map(|(id, _)| id).collect();
+        packs.retain(|id| !known.contains(id));
+        Ok(packs)
     }
 
     /// Which checkpoints need something that is not there?

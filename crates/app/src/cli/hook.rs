@@ -43,7 +43,7 @@ pub fn run(args: &HookArgs, wishes: &Wishes) -> Exit {
     let (Ok(agent), Some(input)) = (args.agent.parse::<AgentKind>(), read_input(MAX_INPUT)) else {
         return Exit::Done;
     };
-    let hook = Hook { agent, event: args.event.clone(), input };
+    let hook = Hook::new(agent, args.event.clone(), input);
     let answer = within_deadline(&hook, wishes);
     if answer.is_none() && sabotage::is(Fault::HookFails) {
         return Exit::Failed;

@@ -57,9 +57,9 @@ fn what_is_needed_again_meanwhile_stays_and_the_rest_goes() {
     let in_use = std::fs::File::open(env.store().join("store.lock")).unwrap();
     in_use.lock_shared().unwrap();
     let sweep = env.start(&["gc"]);
-    // Who closes the door has marked what is needed, and waits to be alone.
-    let door = env.store().join("door.lock");
-    until("the sweep to wait", || std::fs::read_to_string(&door).is_ok_and(|it| !it.is_empty()));
+    // Who closes the gate has marked what is needed, and waits to be alone.
+    let gate = env.store().join("gate.lock");
+    until("the sweep to wait", || std::fs::read_to_string(&gate).is_ok_and(|it| !it.is_empty()));
     env.write("a", noise(2, 50_000));
     env.biv(&["checkpoint", "create"]).ok();
     drop(in_use);

@@ -37,12 +37,22 @@ impl Claude {
     }
 
     pub(crate) fn tell(&self, event: &str, more: &Value) -> String {
+        let run = self.env.hook("claude-code", event, self.input(more)).ok();
+        assert_eq!(run.stderr, "");
+        run.stdout
+    }
+
+    fn input(&self, more: &Value) -> String {
         let mut input =
             json!({ "session_id": ID, "transcript_path": self.transcript, "cwd": self.env.work() });
         input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let run = self.env.hook("claude-code", event, input.to_string()).ok();
-        assert_eq!(run.stderr, "");
-        run.stdout
+        input.to_string()
+    }
+
+    /// How often something that was said is on record.
+    fn n_said(&self, words: &str) -> String {
+        let like = format!("data LIKE '%{words}%'");
+        self.env.sql_text(&format!("SELECT '' || count(*) FROM events WHERE {like}"))
     }
 
     fn write(&self, record: &Value) {
@@ -268,10 +278,26 @@ fn what_cannot_be_recorded_is_taken_in_later_and_once() {
     claude.env.biv(&["checkpoint", "create"]).ok();
     claude.env.biv(&["checkpoint", "create"]).ok();
     assert_eq!(fs::read_dir(&spool).unwrap().count(), 0);
-    let n = claude
-        .env
-        .sql_text("SELECT '' || count(*) FROM events WHERE data LIKE '%said while the journal%'");
-    assert_eq!(n, "1");
+    assert_eq!(claude.n_said("said while the journal"), "1");
+}
+
+#[test]
+fn what_came_through_after_its_hook_gave_up_is_not_taken_in_again() {
+    let claude = Claude::new();
+    claude.turn(1, "one", "One.");
+    let said = json!({ "prompt": "said in time after all" });
+    claude.tell("UserPromptSubmit", &said);
+    let id = claude.env.sql_text("SELECT id FROM events WHERE data LIKE '%said in time%'");
+    let (event, input) = ("UserPromptSubmit", claude.input(&said));
+    let note = json!({ "id": id, "agent": "claude-code", "event": event, "input": input });
+    let hash = blake3::hash(note.to_string().as_bytes()).to_hex();
+    let spool = claude.env.store().join("spool");
+    fs::create_dir_all(&spool).unwrap();
+    fs::write(spool.join(format!("{id}-{}.hook", &hash[..16])), note.to_string()).unwrap();
+    claude.env.biv(&["note", "next"]).ok();
+    assert_eq!(fs::read_dir(&spool).unwrap().count(), 0);
+    assert!(!claude.env.store().join("damaged").exists());
+    assert_eq!(claude.n_said("said in time"), "1");
 }
 
 #[test]
@@ -287,10 +313,7 @@ fn what_many_commands_find_waiting_is_taken_in_once() {
     for command in commands {
         claude.env.finish(command).ok();
     }
-    let n = claude
-        .env
-        .sql_text("SELECT '' || count(*) FROM events WHERE data LIKE '%said while deaf%'");
-    assert_eq!(n, "20");
+    assert_eq!(claude.n_said("said while deaf"), "20");
 }
 
 #[test]
