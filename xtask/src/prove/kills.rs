@@ -19,7 +19,7 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
     for operation in OPERATIONS.iter().filter(|it| proof.wants_some_of(it.name)) {
         let calls = {
             let (stage, _) = operation.stage(&proof.binary);
-            recorded(&stage, |before| operation.command(&stage, before))?
+            changing(&stage, |before| operation.command(&stage, before))?
         };
         rows.push(killed(proof, operation, &calls));
         if proof.has_enough(&rows) {
@@ -57,7 +57,7 @@ fn killed_twice(proof: &Proof, operation: &Operation, calls: &[Call]) -> Row {
         let Some(outcome) = meet(operation, &stage, first) else { return Ok(()) };
         stage.keep().map_err(|error| error.to_string())?;
         let next = |before: &[String]| stage.env.biv_under(before, operation.next());
-        let seconds = recorded(&stage, next).map_err(|error| error.to_string())?;
+        let seconds = changing(&stage, next).map_err(|error| error.to_string())?;
         for second in seconds.iter().step_by(seconds.len().div_ceil(most).max(1)) {
             stage.bring_back().map_err(|error| error.to_string())?;
             let before = Before::look(&stage).with(&tree);
@@ -79,6 +79,16 @@ fn killed_twice(proof: &Proof, operation: &Operation, calls: &[Call]) -> Row {
         broken: broken.collect(),
         figures: format!("{one_in} of {} calls, each with up to {most} that heal", calls.len()),
     }
+}
+
+/// Those that change something: nothing has changed between two others when a look is the last of all.
+fn changing(
+    stage: &Stage,
+    command: impl FnOnce(&[String]) -> std::process::Command,
+) -> Result<Vec<Call>> {
+    let mut calls = recorded(stage, command)?;
+    calls.retain(|call| !call.is_look());
+    Ok(calls)
 }
 
 /// The calls of a command, from a run in which nothing happens to it.

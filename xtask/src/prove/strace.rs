@@ -5,8 +5,9 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Calls that change something on disk, make it durable, or tell someone.
-const CALLS: [&str; 29] = [
+/// Calls that change something on disk, make it durable, or tell someone; and [`LOOK`].
+const CALLS: [&str; 30] = [
+    LOOK,
     "openat",
     "write",
     "pwrite64",
@@ -38,6 +39,9 @@ const CALLS: [&str; 29] = [
     "sendfile",
 ];
 
+/// How the workspace is looked at. That changes nothing, but what depends on it does.
+const LOOK: &str = "openat2";
+
 /// One call, as strace counts: the n-th of its name in its thread, whichever thread comes there first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Call {
@@ -56,6 +60,12 @@ pub(super) enum Fate {
     Lies,
     /// It takes so long that others can do something meanwhile.
     Waits,
+}
+
+impl Call {
+    pub(super) fn is_look(&self) -> bool {
+        self.name == LOOK
+    }
 }
 
 impl fmt::Display for Call {
