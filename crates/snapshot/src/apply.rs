@@ -18,7 +18,7 @@ use rayon::prelude::*;
 
 use crate::beneath::{Kind, Root, Stat, is_gone, we_are_root};
 use crate::diff::is_locked;
-use crate::displaced::{self, is_entry};
+use crate::displaced::{self, is_entry, is_of_path};
 use crate::objects::Objects;
 use crate::plan::{Plan, Step};
 use crate::stage::{SYNC_SINGLY, Staging, Task, give_to_owner, stage};
@@ -59,7 +59,8 @@ fn examine<'p>(
     plan: &'p Plan,
     outcome: &mut Outcome,
 ) -> Result<Vec<Task<'p>>> {
-    let states: Vec<State> = plan.steps.par_iter().map(|step| state_of(root, step)).collect();
+    let look = |step| state_of(root, step).map_err(Error::write_workspace(&step.path));
+    let states = plan.steps.par_iter().map(look).collect::<Result<Vec<State>>>()?;
     let mut tasks = Vec::new();
     for (n, (step, state)) in plan.steps.iter().zip(states).enumerate() {
         let staged = staging.at(n.to_string().as_bytes());
@@ -72,27 +73,28 @@ fn examine<'p>(
     Ok(tasks)
 }
 
-fn state_of(root: &Root, step: &Step) -> State {
+fn state_of(root: &Root, step: &Step) -> io::Result<State> {
     let path = step.path.as_bytes();
     let stat = match root.stat_beneath(path) {
         Ok(stat) => Some(stat),
         Err(error) if is_gone(&error) => None,
-        Err(_) => return State::Other,
+        Err(error) if is_of_path(&error) => return Ok(State::Other),
+        Err(error) => return Err(error),
     };
     let is_now = |entry: &Option<Entry>| match (entry, &stat) {
-        (None, None) => true,
+        (None, None) => Ok(true),
         (Some(entry), Some(stat)) => is_entry(root, path, stat, entry),
-        _ => false,
+        _ => Ok(false),
     };
-    if is_now(&step.after) {
+    Ok(if is_now(&step.after)? {
         State::AsAfter
-    } else if is_now(&step.before) || is_unfinished_folder(step, stat.as_ref()) {
+    } else if is_now(&step.before)? || is_unfinished_folder(step, stat.as_ref()) {
         State::AsBefore(stat)
     } else if is_between(step, stat.as_ref()) {
         State::AsBefore(None)
     } else {
         State::Other
-    }
+    })
 }
 
 /// Is it as a step can leave it half done? A file that makes way for a folder is removed first, and the
@@ -196,26 +198,23 @@ struct Swapper<'s> {
 impl Swapper<'_> {
     fn remove_file(&self, task: &mut Task<'_>, outcome: &mut Outcome) -> Result<()> {
         let path = task.step.path.as_bytes();
-        if !self.is_as_seen(path, task.seen.as_ref()) {
+        let failed = |error| Error::write_workspace(&task.step.path)(error);
+        if !self.is_as_seen(path, task.seen.as_ref()).map_err(failed)? {
             leave(outcome, task.step, WhyLeft::ChangedMeanwhile);
             return Ok(());
         }
         let aside = task.old_content();
-        match self.root.move_to_free(path, &aside) {
-            Ok(()) if self.is_what_was_seen(&aside, task.seen.as_ref()) => {
-                task.is_done = true;
-                outcome.n_removed += 1;
-                self.progress.add(1);
-                Ok(())
-            }
-            Ok(()) => {
-                leave(outcome, task.step, WhyLeft::ChangedMeanwhile);
-                self.root
-                    .move_to_free(&aside, path)
-                    .map_err(Error::write_workspace(&task.step.path))
-            }
-            Err(error) => or_leave(error, task.step, outcome),
+        if let Err(error) = self.root.move_to_free(path, &aside) {
+            return or_leave(error, task.step, outcome);
         }
+        if !self.is_what_was_seen(&aside, task.seen.as_ref()).map_err(failed)? {
+            leave(outcome, task.step, WhyLeft::ChangedMeanwhile);
+            return self.root.move_to_free(&aside, path).map_err(failed);
+        }
+        task.is_done = true;
+        outcome.n_removed += 1;
+        self.progress.add(1);
+        Ok(())
     }
 
     fn remove_folder(&self, task: &mut Task<'_>, outcome: &mut Outcome) -> Result<()> {
@@ -255,7 +254,8 @@ impl Swapper<'_> {
     fn put_file(&self, task: &mut Task<'_>, outcome: &mut Outcome) -> Result<()> {
         let path = task.step.path.as_bytes();
         let was_file = matches!(task.step.before, Some(Entry::File(_) | Entry::Link(_)));
-        if was_file && !self.is_as_seen(path, task.seen.as_ref()) {
+        let failed = |error| Error::write_workspace(&task.step.path)(error);
+        if was_file && !self.is_as_seen(path, task.seen.as_ref()).map_err(failed)? {
             leave(outcome, task.step, WhyLeft::ChangedMeanwhile);
             return Ok(());
         }
@@ -267,15 +267,12 @@ impl Swapper<'_> {
         if let Err(error) = put {
             return or_leave(error, task.step, outcome);
         }
-        if was_file
-            && task.needs_content()
-            && !self.is_what_was_seen(&task.new_content(), task.seen.as_ref())
-        {
-            leave(outcome, task.step, WhyLeft::ChangedMeanwhile);
-            return self
-                .root
-                .exchange(&task.new_content(), path)
-                .map_err(Error::write_workspace(&task.step.path));
+        if was_file && task.needs_content() {
+            let displaced = task.new_content();
+            if !self.is_what_was_seen(&displaced, task.seen.as_ref()).map_err(failed)? {
+                leave(outcome, task.step, WhyLeft::ChangedMeanwhile);
+                return self.root.exchange(&displaced, path).map_err(failed);
+            }
         }
         task.is_done = true;
         outcome.n_written += 1;
@@ -283,21 +280,27 @@ impl Swapper<'_> {
         Ok(())
     }
 
-    fn is_as_seen(&self, path: &[u8], seen: Option<&Stat>) -> bool {
-        match (self.root.stat_beneath(path), seen) {
-            (Ok(now), Some(seen)) => now.is_same(seen) || sabotage::is(Fault::RecheckLost),
-            _ => false,
-        }
+    fn is_as_seen(&self, path: &[u8], seen: Option<&Stat>) -> io::Result<bool> {
+        self.compare(path, seen, Stat::is_same)
     }
 
     /// The same, after a rename: that alone may change the change time.
-    fn is_what_was_seen(&self, path: &[u8], seen: Option<&Stat>) -> bool {
+    fn is_what_was_seen(&self, path: &[u8], seen: Option<&Stat>) -> io::Result<bool> {
+        let is_same =
+            |now: &Stat, seen: &Stat| now.is_same(&Stat { ctime_ns: now.ctime_ns, ..*seen });
+        self.compare(path, seen, is_same)
+    }
+
+    fn compare(
+        &self,
+        path: &[u8],
+        seen: Option<&Stat>,
+        is_same: fn(&Stat, &Stat) -> bool,
+    ) -> io::Result<bool> {
         match (self.root.stat_beneath(path), seen) {
-            (Ok(now), Some(seen)) => {
-                let seen = Stat { ctime_ns: now.ctime_ns, ..*seen };
-                now.is_same(&seen) || sabotage::is(Fault::RecheckLost)
-            }
-            _ => false,
+            (Ok(now), Some(seen)) => Ok(is_same(&now, seen) || sabotage::is(Fault::RecheckLost)),
+            (Err(error), _) if !is_of_path(&error) => Err(error),
+            _ => Ok(false),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bivouac_core::sabotage::{self, Fault};
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Uid};
+use rustix::io::retry_on_intr;
 
 /// A folder we may work in.
 pub struct Root {
@@ -332,7 +333,8 @@ fn open_beneath(root: &impl AsFd, path: &[u8], flags: OFlags) -> io::Result<Owne
         use rustix::fs::ResolveFlags;
         let resolve =
             ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        match rustix::fs::openat2(root, path, flags, Mode::empty(), resolve) {
+        let open = || rustix::fs::openat2(root, path, flags, Mode::empty(), resolve);
+        match retry_on_intr(open) {
             // Resolution raced with a rename elsewhere: the careful way has no such moment.
             Err(rustix::io::Errno::AGAIN) => {}
             Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {
@@ -347,7 +349,7 @@ fn open_beneath(root: &impl AsFd, path: &[u8], flags: OFlags) -> io::Result<Owne
     while let Some(name) = names.next() {
         let flags = if names.peek().is_some() { folder_flags } else { flags };
         let folder = at.as_ref().map_or(root.as_fd(), AsFd::as_fd);
-        at = Some(rustix::fs::openat(folder, name, flags, Mode::empty())?);
+        at = Some(retry_on_intr(|| rustix::fs::openat(folder, name, flags, Mode::empty()))?);
     }
     at.ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }

@@ -68,16 +68,19 @@ pub(crate) fn put_back(
             }
         } else if leftover.is_foreign(root).map_err(failed)? {
             // Back in its place, it is found to have changed, and stays.
-            let is_ours = |now: &Stat| step.after.is_some_and(|it| is_entry(root, path, now, &it));
-            match root.stat_beneath(path) {
-                Err(_) => root.move_to_free(&leftover.path, path).map_err(failed)?,
-                Ok(now) if now.kind != Kind::Folder && is_ours(&now) => {
-                    root.exchange(&leftover.path, path).map_err(failed)?;
-                }
-                Ok(_) => {
-                    let path = keep(root, step, &leftover.path)?;
-                    outcome.left_alone.push(LeftAlone { path, why: WhyLeft::ChangedMeanwhile });
-                }
+            let Ok(now) = root.stat_beneath(path) else {
+                root.move_to_free(&leftover.path, path).map_err(failed)?;
+                continue;
+            };
+            let is_ours = match step.after {
+                Some(after) if now.kind != Kind::Folder => is_entry(root, path, &now, &after),
+                _ => Ok(false),
+            };
+            if is_ours.map_err(failed)? {
+                root.exchange(&leftover.path, path).map_err(failed)?;
+            } else {
+                let path = keep(root, step, &leftover.path)?;
+                outcome.left_alone.push(LeftAlone { path, why: WhyLeft::ChangedMeanwhile });
             }
         }
     }
@@ -122,27 +125,35 @@ impl Leftover<'_> {
             Err(error) if is_gone(&error) => return Ok(false),
             looked => looked?,
         };
-        let sides = [&step.before, &step.after];
-        let is_known = |entry| is_entry(root, &self.path, &stat, entry);
-        Ok(!sides.into_iter().flatten().any(is_known) && !sabotage::is(Fault::RecheckLost))
+        for known in [&step.before, &step.after].into_iter().flatten() {
+            if is_entry(root, &self.path, &stat, known)? {
+                return Ok(false);
+            }
+        }
+        Ok(!sabotage::is(Fault::RecheckLost))
     }
 }
 
-/// Is what stands at a path exactly this entry? A folder is, whatever is in it.
-pub(crate) fn is_entry(root: &Root, path: &[u8], stat: &Stat, entry: &Entry) -> bool {
-    match entry {
+/// Is what stands at a path exactly this entry? A folder is, whatever is in it. What may not be read is something else.
+pub(crate) fn is_entry(root: &Root, path: &[u8], stat: &Stat, entry: &Entry) -> io::Result<bool> {
+    let is_it = match entry {
         Entry::File(file) => {
             let looks_alike =
                 stat.kind == Kind::File && stat.size == file.size && stat.mode == file.mode;
-            looks_alike && has_content(root, path, &file.content).unwrap_or(false)
+            if looks_alike { has_content(root, path, &file.content) } else { Ok(false) }
         }
-        Entry::Link(target) => {
-            stat.kind == Kind::Link
-                && root.read_link(path).is_ok_and(|found| ObjectId::of(&found) == *target)
+        Entry::Link(target) if stat.kind == Kind::Link => {
+            root.read_link(path).map(|found| ObjectId::of(&found) == *target)
         }
-        Entry::Folder { mode, .. } => stat.kind == Kind::Folder && stat.mode == *mode,
-        Entry::Gap { .. } => false,
-    }
+        Entry::Folder { mode, .. } => Ok(stat.kind == Kind::Folder && stat.mode == *mode),
+        Entry::Link(_) | Entry::Gap { .. } => Ok(false),
+    };
+    is_it.or_else(|error| if is_of_path(&error) { Ok(false) } else { Err(error) })
+}
+
+/// Does an error speak of what stands at the path, and not of the disk, or of us?
+pub(crate) fn is_of_path(error: &io::Error) -> bool {
+    is_gone(error) || error.kind() == io::ErrorKind::PermissionDenied
 }
 
 /// Reads the file and compares its hash, also of a large one, without help from any cache.

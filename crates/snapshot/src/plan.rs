@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use bivouac_core::checkpoint::Gap;
 use bivouac_core::id::ObjectId;
 use bivouac_core::operation::{LeftAlone, WhyLeft};
 use bivouac_core::path::RelPath;
@@ -45,7 +46,14 @@ pub fn plan(
             continue;
         }
         match (before, after) {
-            (Some(Entry::Gap { .. }), None) => uncovered.push(path),
+            (Some(Entry::Gap { why, .. }), None) => {
+                // What no rule leaves out is expected to go.
+                let is_trouble = matches!(why, Gap::Unreadable | Gap::ChangedWhileRead);
+                if is_trouble && filter.selects(&path) {
+                    plan.left_alone.push(LeftAlone { path: path.clone(), why: WhyLeft::Uncovered });
+                }
+                uncovered.push(path);
+            }
             (Some(Entry::Gap { .. }), Some(Entry::Gap { .. }))
             | (None, Some(Entry::Gap { .. })) => {}
             (Some(Entry::Gap { .. }), Some(_)) => {
@@ -158,7 +166,8 @@ impl Plan {
     ) -> Result<Self> {
         let mut settled = Self { steps: Vec::new(), left_alone: self.left_alone };
         for step in self.steps {
-            let is_saved = match (trees.find(saved, &step.path)?, &step.before) {
+            let saved = trees.find(saved, &step.path)?;
+            let is_saved = match (&saved, &step.before) {
                 (Some(saved), Some(before)) => saved.is_same_thing(before),
                 (None, None) => true,
                 _ => false,
@@ -172,6 +181,7 @@ impl Plan {
                     settled.steps.push(step);
                     continue;
                 }
+                (false, _) if saved.is_some_and(|it| it.is_gap()) => WhyLeft::Uncovered,
                 (false, _) => WhyLeft::ChangedMeanwhile,
                 (true, false) => WhyLeft::Unreadable,
             };

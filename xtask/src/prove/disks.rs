@@ -92,7 +92,7 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
     Ok(vec![row("home", "the store"), row("project", "the workspace")])
 }
 
-/// `refuse` is called where the operation felt it. A hook says nothing, so that nobody can tell.
+/// `refuse` is called where the operation felt it. A hook that did puts aside what it was told, or says that it cannot.
 fn trial(proof: &Proof, point: &Point, refuse: impl FnOnce()) -> std::result::Result<(), String> {
     let (stage, disk, scene) = set_up(proof, point).map_err(|error| error.to_string())?;
     let before = Before::look(&stage);
@@ -110,8 +110,8 @@ fn trial(proof: &Proof, point: &Point, refuse: impl FnOnce()) -> std::result::Re
         Ailment::Full(_) => fs::remove_file(&filler).map_err(|error| error.to_string())?,
         Ailment::ReadOnly => disk.remount("rw").map_err(|error| error.to_string())?,
     }
-    let is_hook = point.operation.kind == Kind::Hook;
-    if is_hook || outcome.run.code != 0 || !outcome.run.stderr.is_empty() {
+    let n_aside = fs::read_dir(stage.env.store().join("spool")).map_or(0, Iterator::count);
+    if n_aside > 0 || outcome.run.code != 0 || !outcome.run.stderr.is_empty() {
         refuse();
     }
     judge(point.operation, (&stage, &scene), &before, &outcome)

@@ -113,5 +113,6 @@ fn meet(operation: &Operation, stage: &Stage, trouble: &Trouble) -> Option<Outco
     let started = Instant::now();
     let run = stage.env.run_command(&mut operation.command(stage, &traced.words));
     let outcome = Outcome { run, time: started.elapsed(), lived: true };
-    traced.was_met().then_some(outcome)
+    let is_look = matches!(trouble, Trouble::Call(call, _) if call.is_look());
+    (traced.was_met() && (!is_look || traced.was_met_once())).then_some(outcome)
 }

@@ -70,7 +70,7 @@ pub(super) fn judge(
     let raw = stage.env.tree();
     let next = stage.env.biv(operation.next());
     ensure(next.code == 0, || format!("I6: the next command says {}", next.text()))?;
-    workspace(scene, before, stage, outcome.is_acknowledged(operation.kind))?;
+    workspace((stage, scene), before, outcome, outcome.is_acknowledged(operation.kind))?;
     checkpoints((stage, scene), before, outcome)?;
     let verified = stage.env.biv(&["verify"]);
     ensure(verified.code == 0, || format!("I3: verify says {}", verified.text()))?;
@@ -109,23 +109,29 @@ fn told(operation: &Operation, outcome: &Outcome) -> Result<(), String> {
     })
 }
 
-/// All old, or all new; new if that was said.
+/// All old, or all new; new if that was said. What could not be saved is told, and stays.
 fn workspace(
-    scene: &Scene,
+    (stage, scene): (&Stage, &Scene),
     before: &Before,
-    stage: &Stage,
+    outcome: &Outcome,
     is_acknowledged: bool,
 ) -> Result<(), String> {
     let mut now = stage.env.tree();
     now.remove(b"bivouac.toml".as_slice());
     let is_old = now == before.tree && !(is_acknowledged && scene.after.is_some());
-    let is_new =
-        scene.after.as_ref().is_some_and(|after| covered(now.clone()) == covered(after.clone()));
+    let left = left_alone(&outcome.run.stdout);
+    let is_new = scene.after.as_ref().is_some_and(|after| {
+        let mut expected = without(after, &left);
+        let stays = before.tree.iter().filter(|(path, _)| is_among(path, &left));
+        expected.extend(stays.map(|(path, it)| (path.clone(), it.clone())));
+        covered(now.clone()) == covered(expected)
+    });
     ensure(is_old || is_new, || {
         let differs = |key: &&Vec<u8>| now.get(*key) != before.tree.get(*key);
         let paths = now.keys().chain(before.tree.keys()).filter(differs);
         let paths: Vec<_> = paths.map(|it| String::from_utf8_lossy(it).into_owned()).collect();
-        format!("I4: the workspace is neither old nor new: {}", paths.join(", "))
+        let (paths, said) = (paths.join(", "), outcome.run.text());
+        format!("I4: the workspace is neither old nor new: {paths}; it said {said}")
     })
 }
 
@@ -173,13 +179,48 @@ fn checkpoints(
             // What came with the operation is of that moment; a fork's is of the checkpoint it began with.
             None => {
                 let is_known = scene.saved.iter().any(|it| it.1 == tree);
-                tree == now || Some(&tree) == new.as_ref() || is_known
+                let is_all = |tree: &Tree| tree == &now || Some(tree) == new.as_ref();
+                is_all(&tree)
+                    || is_known
+                    || is_all_but(stage, id, &tree, [Some(&now), new.as_ref()])
             }
         };
         ensure(is_right, || format!("I1: {handle} gives back something else"))?;
         fs::remove_dir_all(&out).map_err(|error| error.to_string())?;
     }
     Ok(())
+}
+
+/// What was said to stay because it could not be saved, and the folders that hold it.
+fn left_alone(said: &str) -> Vec<String> {
+    let reasons = [" (what is there now is not covered)", " (still holds other files)"];
+    let paths = said.lines().filter_map(|line| line.trim().strip_prefix("left alone: "));
+    let paths = paths.filter_map(|it| reasons.iter().find_map(|why| it.strip_suffix(why)));
+    paths.map(str::to_owned).collect()
+}
+
+/// Is it one of these, but for what the checkpoint says that it could not read?
+fn is_all_but(stage: &Stage, id: &str, tree: &Tree, whole: [Option<&Tree>; 2]) -> bool {
+    let shown = stage.env.json(&format!("checkpoint show {id} --coverage"));
+    let gaps = shown["not_covered"].as_array().into_iter().flatten();
+    let unreadable = gaps.filter(|gap| gap["reason"] == "unreadable");
+    let paths: Vec<String> =
+        unreadable.filter_map(|gap| Some(gap["path"].as_str()?.to_owned())).collect();
+    whole.into_iter().flatten().any(|whole| without(whole, &paths) == *tree)
+}
+
+fn without(tree: &Tree, paths: &[String]) -> Tree {
+    let mut tree = tree.clone();
+    tree.retain(|path, _| !is_among(path, paths));
+    tree
+}
+
+/// Is it one of these paths, or below one?
+fn is_among(path: &[u8], paths: &[String]) -> bool {
+    paths.iter().any(|it| {
+        let below = path.strip_prefix(it.as_bytes());
+        below.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    })
 }
 
 fn outside(stage: &Stage, before: &Before) -> Result<(), String> {

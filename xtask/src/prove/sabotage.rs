@@ -23,7 +23,7 @@ fn catcher(fault: Fault) -> Catcher {
             Catcher("power", "rollback", "the workspace is n")
         }
         Fault::PackNotReadBack => Catcher("failures", "create lies", "I2"),
-        Fault::HashesNotChecked => Catcher("damage", "pack-1", "pack-1"),
+        Fault::HashesNotChecked => Catcher("damage", "pack-1", "does not name it"),
         Fault::ChainNotChecked => Catcher("damage", "db forged", "changed an answer unseen"),
         Fault::LinksFollowed | Fault::ModeLost => Catcher("model", "", "is not exact"),
         Fault::RecheckLost => Catcher("races", "renameat2", "is nowhere any more"),

@@ -157,6 +157,12 @@ impl Traced {
         log.lines().any(is_met) && !log.lines().any(is_mute)
     }
 
+    /// Did it come in one thread only? Two faults at once are more than anybody promised about looks.
+    pub(super) fn was_met_once(&self) -> bool {
+        let log = fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&log).lines().filter(|line| line.ends_with(self.mark)).count() == 1
+    }
+
     /// Has the call begun, of a command that is still running?
     pub(super) fn has_come(&self, call: &Call) -> bool {
         let log = fs::read(&self.log).unwrap_or_default();

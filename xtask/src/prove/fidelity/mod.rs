@@ -34,6 +34,7 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
     };
     let points = points(proof, &folder);
     let outcomes: Mutex<Vec<(usize, Outcome)>> = Mutex::new(Vec::new());
+    let repeated: Mutex<Vec<usize>> = Mutex::new(Vec::new());
     let numbered: Vec<(usize, &Point)> = points.iter().enumerate().collect();
     let failures = crew::each(
         &numbered,
@@ -43,13 +44,18 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
                 let agent = Installed::find(&folder, point.agent, &proof.binary);
                 trial::run(agent.ok_or("it is not there")?, point.way, point.kill)
             };
-            // An agent that did not get as far as its kill, or not to its end, is started again, as in all tests.
-            let outcome = attempt().or_else(|_| attempt()).or_else(|_| attempt())?;
+            // An agent that did not get as far as its kill, or not to its end, is started again, which is told.
+            let again = |_| {
+                repeated.lock().expect("nobody panics with it").push(*at);
+                attempt()
+            };
+            let outcome = attempt().or_else(again).or_else(again)?;
             outcomes.lock().expect("nobody panics with it").push((*at, outcome));
             Ok(())
         },
     );
     let outcomes = outcomes.into_inner().expect("nobody panics with it");
+    let repeated = repeated.into_inner().expect("nobody panics with it");
     let mut rows = Vec::new();
     for agent in &AGENTS {
         for way in [Way::Bivouac, Way::Own] {
@@ -63,7 +69,12 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
             let failed: Vec<String> =
                 failed.map(|(at, why)| finding(proof, &points[*at], why)).collect();
             if own.len() + failed.len() > 0 {
-                rows.push(row(proof, (agent.name, way), &own, failed));
+                let mut row = row(proof, (agent.name, way), &own, failed);
+                match repeated.iter().filter(|at| is_own(**at)).count() {
+                    0 => {}
+                    n => row.figures = format!("{}; {n} started again", row.figures),
+                }
+                rows.push(row);
             }
         }
     }
