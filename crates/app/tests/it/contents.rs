@@ -221,7 +221,12 @@ fn unreadable_files_are_told_and_never_touched() {
         assert_eq!(saved["coverage"]["not_covered"]["unreadable"], 2);
         env.write("a", "2");
         env.biv(&["checkpoint", "rollback", "cp-001", "--yes"]).ok();
-        env.mode("locked", 0o600).mode("closed", 0o755);
+        // One that the checkpoint knows to be absent stays as well, which nobody expects.
+        env.write("later", "1").mode("later", 0o000);
+        let rollback = env.biv(&["checkpoint", "rollback", "cp-001", "--yes"]);
+        assert_eq!(rollback.code, 3);
+        assert!(rollback.stdout.contains("left alone: later (what is there now is not covered)"));
+        env.remove("later").mode("locked", 0o600).mode("closed", 0o755);
         assert_eq!(env.read("locked"), "secret");
         assert_eq!(env.json("checkpoint create")["coverage"]["files"], 3);
     } else {
