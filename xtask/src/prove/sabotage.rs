@@ -33,7 +33,7 @@ fn catcher(fault: Fault) -> Catcher {
         Fault::SpoolRemovedFirst => Catcher("kills", "spool fsync", "on record 0 times"),
         Fault::SpoolTakenTwice => Catcher("kills", "spool unlink", "on record 2 times"),
         Fault::HookFails => Catcher("failures", "hook EIO", "I8"),
-        Fault::LockIgnored => Catcher("crowd", "crowd", ""),
+        Fault::LockIgnored => Catcher("crowd", "crowd", "exit status: 1"),
         Fault::GitRefreshed => Catcher("kills", "create fsync", "I5"),
     }
 }

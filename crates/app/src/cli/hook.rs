@@ -1,5 +1,5 @@
-//! `biv hook`: what agents call. It never fails, never waits past its deadline, and prints nothing but
-//! an answer in the agent's own form.
+//! `biv hook`: what agents call. It never fails, gives up soon after its deadline, and prints nothing but an answer in
+//! the agent's own form; where nothing can be kept of what it was told, that on stderr.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
