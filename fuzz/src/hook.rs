@@ -19,7 +19,7 @@ pub fn try_one(agent: AgentKind, bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (event, input) = text.split_once('\n').unwrap_or((text, ""));
     check_answer(agent, event, input);
-    let hook = Hook { agent, event: event.to_owned(), input: input.to_owned() };
+    let hook = Hook::new(agent, event.to_owned(), input.to_owned());
     let Some(observation) = hook.observation() else { return };
     assert_eq!(observation.agent, agent);
     for event in respond(&observation, &CONFIG.risks).events {
