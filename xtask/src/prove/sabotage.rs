@@ -29,7 +29,7 @@ fn catcher(fault: Fault) -> Catcher {
         Fault::RecheckLost => Catcher("races", "renameat2", "is nowhere any more"),
         Fault::HealSkipped => Catcher("kills", "rollback renameat2", "I4"),
         Fault::HalfLeft => Catcher("failures", "rollback ENOSPC renameat2", "I4"),
-        Fault::PacksRemovedFirst => Catcher("kills", "gc unlink", "I2"),
+        Fault::PacksRemovedFirst => Catcher("kills", "gc unlink", "where the index says"),
         Fault::SpoolRemovedFirst => Catcher("kills", "spool fsync", "on record 0 times"),
         Fault::SpoolTakenTwice => Catcher("kills", "spool unlink", "on record 2 times"),
         Fault::HookFails => Catcher("failures", "hook EIO", "I8"),
