@@ -2,12 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use bivouac_testkit::TestEnv;
 
 use crate::env;
+
+fn workspaces(env: &TestEnv, number: usize) -> Vec<PathBuf> {
+    let folders: Vec<_> = (0..number).map(|n| env.root().join(format!("ws-{n}"))).collect();
+    folders.iter().for_each(|folder| fs::create_dir(folder).unwrap());
+    folders
+}
 
 fn start(env: &TestEnv, folder: &Path, words: &[&str]) -> Child {
     let mut command = env.biv_command(folder, words);
@@ -36,9 +42,8 @@ fn checkpoints_of_one_workspace_at_once() {
 #[test]
 fn many_workspaces_share_a_store_from_its_first_moment() {
     let env = env();
-    let folders: Vec<_> = (0..8).map(|n| env.root().join(format!("ws-{n}"))).collect();
+    let folders = workspaces(&env, 8);
     for folder in &folders {
-        fs::create_dir(folder).unwrap();
         fs::write(folder.join("a"), folder.to_string_lossy().as_bytes()).unwrap();
         fs::write(folder.join("shared"), "the same in all").unwrap();
     }
@@ -92,10 +97,7 @@ fn a_sweep_beside_saving_and_deleting_loses_nothing() {
 #[test]
 fn a_check_beside_saving_finds_nothing_that_is_not_in_the_index() {
     let env = env();
-    let folders: Vec<_> = (0..3).map(|n| env.root().join(format!("ws-{n}"))).collect();
-    for folder in &folders {
-        fs::create_dir(folder).unwrap();
-    }
+    let folders = workspaces(&env, 3);
     // Where there is no store yet, there is nothing to check.
     env.biv(&["checkpoint", "create"]).ok();
     for round in 0..10 {
@@ -105,7 +107,7 @@ fn a_check_beside_saving_finds_nothing_that_is_not_in_the_index() {
             children.push(start(&env, folder, &["checkpoint", "create"]));
         }
         children.push(start(&env, &folders[0], &["gc"]));
-        let checked = env.biv(&["verify"]).ok().stderr.clone();
+        let checked = env.biv(&["verify"]).ok().stderr;
         assert!(!checked.contains("not in the index"), "{checked}");
         for child in children {
             assert_eq!(env.finish(child).code, 0);
