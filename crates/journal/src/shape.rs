@@ -2,11 +2,9 @@
 //! bit in the name of a column is another name to it, and one in the log is the log's end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
-use std::time::Duration;
 
-use rusqlite::Connection;
 use rusqlite::config::DbConfig;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::{Access, Journal, Result, migrate, projection};
 
@@ -51,37 +49,23 @@ impl Journal {
 
     /// Looks behind what SQLite takes for the end of its log. Not while a moment is held.
     pub fn log_tail(&self) -> Result<LogTail> {
-        const PATIENCE: u32 = 20;
         let Some(path) = self.connection.path().filter(|path| !path.is_empty()) else {
             return Ok(LogTail::Whole);
         };
         let path = format!("{path}-wal");
         let page_size: u32 =
             self.connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
-        let mut n_behind = 0;
-        let mut is_certain = self.access != Access::Write;
-        for _ in 0..PATIENCE {
-            let Ok(log) = std::fs::read(&path) else { return Ok(LogTail::Whole) };
-            let n_known = self.n_known_frames()?;
-            // What was read before it began anew says nothing about what is known since.
-            if !begins_with(&path, log.get(..HEADER)) {
-                continue;
+        // Whoever writes it has done so before another gets a turn.
+        let turn = match self.access {
+            Access::ReadOnly => None,
+            Access::Write | Access::Newer { .. } => {
+                Some(Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?)
             }
-            n_behind = n_commits_behind(&log, n_known, page_size as usize);
-            if n_behind == 0 {
-                return Ok(LogTail::Whole);
-            }
-            // Somebody may be writing it just now. Whoever does has done so before another gets a turn.
-            let had_turn = self.connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok();
-            if had_turn && self.n_known_frames()? == n_known {
-                is_certain = true;
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        match n_behind {
+        };
+        let log = quiet_log(&path);
+        drop(turn);
+        match n_commits_behind(&log, page_size as usize) {
             0 => Ok(LogTail::Whole),
-            1 if !is_certain => Ok(LogTail::Whole),
             1 => Ok(LogTail::Torn),
             _ => {
                 keep_log(&self.connection)?;
@@ -89,21 +73,21 @@ impl Journal {
             }
         }
     }
-
-    fn n_known_frames(&self) -> Result<usize> {
-        let known: i64 =
-            self.connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
-        Ok(usize::try_from(known).unwrap_or(0))
-    }
 }
 
-/// The length of what the log begins with. It is another one each time that the log begins anew.
-const HEADER: usize = 32;
-
-fn begins_with(path: &str, header: Option<&[u8]>) -> bool {
-    let mut now = [0; HEADER];
-    let read = std::fs::File::open(path).and_then(|mut log| log.read_exact(&mut now));
-    read.is_ok() && header == Some(&now)
+/// The log as it was at one moment; nothing where there is none. Who cannot have a turn may read while it is written.
+fn quiet_log(path: &str) -> Vec<u8> {
+    const N_LOOKS: u32 = 20;
+    let read = || std::fs::read(path).unwrap_or_default();
+    let mut log = read();
+    for _ in 1..N_LOOKS {
+        let again = read();
+        if again == log {
+            return log;
+        }
+        log = again;
+    }
+    Vec::new()
 }
 
 /// Whoever closes a database last removes its log. One that is damaged has to stay.
@@ -120,46 +104,41 @@ fn shape(connection: &Connection) -> Result<BTreeMap<String, String>> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// How many commits, one upon the other, lie behind the first `n_known` frames of the log. Every commit is durable
-/// before the next one begins, so that of two the first was whole once. What an earlier round left behind has other
-/// salts and does not continue what is before it; nor does what a killed writer left behind.
-fn n_commits_behind(log: &[u8], n_known: usize, page_size: usize) -> usize {
+const HEADER: usize = 32;
+
+/// How many commits, one upon the other, lie behind the end of the log: the first frame that does not continue a sound
+/// beginning. Every commit is durable before the next one begins, so that of two the first was whole once. What an
+/// earlier round left behind has other salts and does not continue what is before it; nor does what a killed writer
+/// left behind.
+fn n_commits_behind(log: &[u8], page_size: usize) -> usize {
     let Some((header, frames)) = log.split_at_checked(HEADER) else { return 0 };
-    let is_reversed = header[3] & 1 == 1;
     let frames: Vec<&[u8]> = frames.chunks_exact(24 + page_size).collect();
-    let (Some(first), Some(behind)) = (frames.first(), frames.get(n_known..)) else { return 0 };
-    let is_header_sound = sum([0, 0], &header[..24], is_reversed) == numbers(&header[24..]);
-    let is_from_header = n_known == 0 && is_header_sound;
-    let salts = if is_from_header { &header[16..24] } else { &first[8..16] };
-    let is_commit = |frame: &[u8]| frame[4..8] != [0; 4];
-    let continues = |frame: &[u8], before: &[u8]| {
-        let head = sum(numbers(before), &frame[..8], is_reversed);
-        sum(head, &frame[24..], is_reversed) == numbers(&frame[16..24])
+    let Some(first) = frames.first() else { return 0 };
+    let of_header = numbers(&header[24..]);
+    let says_big_endian = header[3] & 1 == 1;
+    let is_header_sound = sum([0; 2], &header[..24], says_big_endian) == of_header;
+    let (salts, is_big_endian) = if is_header_sound {
+        (&header[16..24], says_big_endian)
+    } else {
+        (&first[8..16], cfg!(target_endian = "big"))
     };
-    let last_known = n_known.checked_sub(1).map(|last| frames[last]);
-    // It has grown since it was read, and behind that is what an earlier round left.
-    if last_known.is_some_and(|frame| &frame[8..16] != salts) {
-        return 0;
-    }
-    let last_known = last_known.map_or(&header[24..32], |frame| &frame[16..24]);
-    let (mut most, mut run, mut is_chained) = (0, 0, true);
-    let mut is_understood = is_from_header;
-    for (n, frame) in behind.iter().enumerate() {
-        let before = if n == 0 { last_known } else { &behind[n - 1][16..24] };
-        let is_next = continues(frame, before);
-        // SQLite knows of every commit that continues a sound beginning. Where it knows of none, all of them are in
-        // the database, and whoever was about to begin the log anew has not come to that.
-        is_understood &= is_next && &frame[8..16] == salts;
-        if is_understood && is_commit(frame) {
-            return 0;
-        }
-        if n > 0 && !is_next {
+    let is_of_this_round = |frame: &[u8]| &frame[8..16] == salts;
+    let is_commit = |frame: &[u8]| frame[4..8] != [0; 4];
+    let mut before = of_header;
+    let (mut is_understood, mut is_chained) = (is_header_sound, true);
+    let (mut most, mut run) = (0, 0);
+    for frame in frames {
+        let head = sum(before, &frame[..8], is_big_endian);
+        let is_next = sum(head, &frame[24..], is_big_endian) == numbers(&frame[16..24]);
+        before = numbers(&frame[16..24]);
+        is_understood &= is_next && is_of_this_round(frame);
+        // What an earlier round left behind continues itself, and not this one.
+        is_chained &= is_next;
+        if !is_next {
             run = 0;
         }
-        // What an earlier round left behind continues itself, and not what is known.
-        is_chained &= is_next;
-        let is_of_this_round = &frame[8..16] == salts || is_chained;
-        run += usize::from(is_commit(frame) && is_of_this_round);
+        let is_lost = !is_understood && is_commit(frame) && (is_of_this_round(frame) || is_chained);
+        run += usize::from(is_lost);
         most = most.max(run);
     }
     most
@@ -172,10 +151,10 @@ fn numbers(bytes: &[u8]) -> [u32; 2] {
 }
 
 /// SQLite's sum over pairs of numbers, which are in the order of whoever began the log.
-fn sum([mut one, mut two]: [u32; 2], bytes: &[u8], is_reversed: bool) -> [u32; 2] {
+fn sum([mut one, mut two]: [u32; 2], bytes: &[u8], is_big_endian: bool) -> [u32; 2] {
     for pair in bytes.chunks_exact(8) {
         let [x, y] = numbers(pair);
-        let [x, y] = if is_reversed { [x, y] } else { [x.swap_bytes(), y.swap_bytes()] };
+        let [x, y] = if is_big_endian { [x, y] } else { [x.swap_bytes(), y.swap_bytes()] };
         one = one.wrapping_add(x).wrapping_add(two);
         two = two.wrapping_add(y).wrapping_add(one);
     }
@@ -184,6 +163,8 @@ fn sum([mut one, mut two]: [u32; 2], bytes: &[u8], is_reversed: bool) -> [u32; 2
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     const PAGE: usize = 4096;
@@ -207,28 +188,72 @@ mod tests {
         (log, n_first, read())
     }
 
-    fn check(what: &str, log: &[u8], n_known: usize, expected: usize) {
-        assert_eq!(n_commits_behind(log, n_known, PAGE), expected, "{what}");
+    fn check(what: &str, log: &[u8], expected: usize) {
+        assert_eq!(n_commits_behind(log, PAGE), expected, "{what}");
     }
 
     #[test]
     fn commits_behind_the_end_of_a_log_are_counted() {
         let (log, n_first, anew) = log();
-        let n_frames = (log.len() - HEADER) / FRAME;
         let flipped = |at: usize| {
             let mut log = log.clone();
             log[at] ^= 1;
             log
         };
-        check("all of it is known", &log, n_frames, 0);
-        check("it is about to begin anew", &log, 0, 0);
-        check("the first commit was changed", &flipped(HEADER + 24), 0, 3);
-        check("its salt was changed", &flipped(HEADER + 8), 0, 3);
-        check("the header was changed", &flipped(16), 0, 3);
+        check("all of it is known", &log, 0);
+        check("there is none", &[], 0);
+        check("its last frame is being written", &log[..log.len() - 1], 0);
+        check("the first commit was changed", &flipped(HEADER + 24), 3);
+        check("its salt was changed", &flipped(HEADER + 8), 3);
+        check("the header was changed", &flipped(16), 3);
+        check("the order of its numbers was changed", &flipped(3), 3);
         let second = HEADER + n_first * FRAME;
-        check("the second commit was changed", &flipped(second + 24), n_first, 2);
-        check("the last commit was changed", &flipped(log.len() - 1), n_frames - 1, 1);
-        check("it began anew", &anew, 1, 0);
-        check("it began anew and has grown since it was read", &anew, 2, 0);
+        check("the second commit was changed", &flipped(second + 24), 2);
+        check("the last commit was changed", &flipped(log.len() - 1), 1);
+        check("it began anew", &anew, 0);
+        let begun = [&anew[..HEADER], &log[HEADER..]].concat();
+        check("it is just beginning anew", &begun, 0);
+    }
+
+    #[test]
+    fn a_log_is_looked_at_where_nothing_may_be_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        let writer = Journal::open(&path).unwrap().connection;
+        keep_log(&writer).unwrap();
+        writer.execute_batch("CREATE TABLE it (word TEXT)").unwrap();
+        drop(writer);
+        let tail = || Journal::open_read_only(&path).unwrap().log_tail().unwrap();
+        assert_eq!(tail(), LogTail::Whole);
+        let log_path = folder.path().join("sessions.db-wal");
+        let mut log = std::fs::read(&log_path).unwrap();
+        log[HEADER] ^= 1;
+        std::fs::write(&log_path, log).unwrap();
+        assert_eq!(tail(), LogTail::Damaged);
+    }
+
+    /// However often the log begins anew while it is looked at.
+    #[test]
+    fn a_log_in_use_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        let journal = Journal::open(&path).unwrap();
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let writer = Journal::open(&path).unwrap().connection;
+                writer.execute_batch("CREATE TABLE it (word TEXT)").unwrap();
+                while !is_done.load(Ordering::Relaxed) {
+                    for _ in 0..5 {
+                        writer.execute_batch("INSERT INTO it VALUES ('a')").unwrap();
+                    }
+                    writer.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).unwrap();
+                }
+            });
+            let looks: Vec<Result<LogTail>> = (0..20).map(|_| journal.log_tail()).collect();
+            is_done.store(true, Ordering::Relaxed);
+            let is_whole = |look: &Result<LogTail>| matches!(look, Ok(LogTail::Whole));
+            assert!(looks.iter().all(is_whole), "{looks:?}");
+        });
     }
 }
