@@ -12,6 +12,8 @@ pub enum Error {
     Sqlite(#[source] rusqlite::Error),
     #[error("the journal is damaged")]
     Damaged(#[source] rusqlite::Error),
+    #[error("could not read the journal's log")]
+    UnreadableLog(#[source] std::io::Error),
     #[error("the journal is busy: another process has been writing for too long")]
     Busy,
     #[error("the store is read-only")]
@@ -66,7 +68,7 @@ impl Error {
             Self::Sqlite(cause) if is_missing_table(cause) => {
                 Some("run `biv reconcile` to rebuild the tables from the events")
             }
-            Self::Sqlite(_) => None,
+            Self::Sqlite(_) | Self::UnreadableLog(_) => None,
         }
     }
 

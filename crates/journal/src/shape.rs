@@ -2,11 +2,13 @@
 //! bit in the name of a column is another name to it, and one in the log is the log's end.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use crate::{Access, Journal, Result, migrate, projection};
+use crate::{Access, Error, Journal, Result, migrate, projection};
 
 /// Tables, indexes and triggers that are not as they should be.
 #[derive(Debug, Default)]
@@ -49,22 +51,35 @@ impl Journal {
 
     /// Looks behind what SQLite takes for the end of its log. Not while a moment is held.
     pub fn log_tail(&self) -> Result<LogTail> {
+        const N_LOOKS: u32 = 5;
         let Some(path) = self.connection.path().filter(|path| !path.is_empty()) else {
             return Ok(LogTail::Whole);
         };
         let path = format!("{path}-wal");
         let page_size: u32 =
             self.connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
-        // Whoever writes it has done so before another gets a turn.
+        let look = || match std::fs::read(&path) {
+            Ok(log) => Ok(n_commits_behind(&log, page_size as usize)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(Error::UnreadableLog(error)),
+        };
+        // Somebody may be writing it just now, or beginning it anew.
+        for _ in 0..N_LOOKS {
+            if look()? == 0 {
+                return Ok(LogTail::Whole);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // Whoever does has done so before another gets a turn.
         let turn = match self.access {
             Access::ReadOnly => None,
             Access::Write | Access::Newer { .. } => {
                 Some(Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?)
             }
         };
-        let log = quiet_log(&path);
+        let n_behind = look()?;
         drop(turn);
-        match n_commits_behind(&log, page_size as usize) {
+        match n_behind {
             0 => Ok(LogTail::Whole),
             1 => Ok(LogTail::Torn),
             _ => {
@@ -73,21 +88,6 @@ impl Journal {
             }
         }
     }
-}
-
-/// The log as it was at one moment; nothing where there is none. Who cannot have a turn may read while it is written.
-fn quiet_log(path: &str) -> Vec<u8> {
-    const N_LOOKS: u32 = 20;
-    let read = || std::fs::read(path).unwrap_or_default();
-    let mut log = read();
-    for _ in 1..N_LOOKS {
-        let again = read();
-        if again == log {
-            return log;
-        }
-        log = again;
-    }
-    Vec::new()
 }
 
 /// Whoever closes a database last removes its log. One that is damaged has to stay.
@@ -250,7 +250,7 @@ mod tests {
                     writer.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).unwrap();
                 }
             });
-            let looks: Vec<Result<LogTail>> = (0..20).map(|_| journal.log_tail()).collect();
+            let looks: Vec<Result<LogTail>> = (0..200).map(|_| journal.log_tail()).collect();
             is_done.store(true, Ordering::Relaxed);
             let is_whole = |look: &Result<LogTail>| matches!(look, Ok(LogTail::Whole));
             assert!(looks.iter().all(is_whole), "{looks:?}");
