@@ -2,7 +2,8 @@
 //! bit in the name of a column is another name to it, and one in the log is the log's end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{self, BufReader, ErrorKind, Read};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -58,11 +59,12 @@ impl Journal {
         let path = format!("{path}-wal");
         let page_size: u32 =
             self.connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
-        let look = || match std::fs::read(&path) {
-            Ok(log) => Ok(n_commits_behind(&log, page_size as usize)),
+        let look = || match File::open(&path) {
+            Ok(log) => n_commits_behind(BufReader::new(log), page_size as usize),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
-            Err(error) => Err(Error::UnreadableLog(error)),
+            Err(error) => Err(error),
         };
+        let look = || look().map_err(Error::UnreadableLog);
         // Somebody may be writing it just now, or beginning it anew.
         for _ in 0..N_LOOKS {
             if look()? == 0 {
@@ -110,38 +112,45 @@ const HEADER: usize = 32;
 /// beginning. Every commit is durable before the next one begins, so that of two the first was whole once. What an
 /// earlier round left behind has other salts and does not continue what is before it; nor does what a killed writer
 /// left behind.
-fn n_commits_behind(log: &[u8], page_size: usize) -> usize {
-    let Some((header, frames)) = log.split_at_checked(HEADER) else { return 0 };
-    let frames: Vec<&[u8]> = frames.chunks_exact(24 + page_size).collect();
-    let Some(first) = frames.first() else { return 0 };
-    let of_header = numbers(&header[24..]);
+fn n_commits_behind(mut log: impl Read, page_size: usize) -> io::Result<usize> {
+    let mut header = [0; HEADER];
+    if !fill(&mut log, &mut header)? {
+        return Ok(0);
+    }
+    let mut before = numbers(&header[24..]);
     let says_big_endian = header[3] & 1 == 1;
-    let is_header_sound = sum([0; 2], &header[..24], says_big_endian) == of_header;
-    let (salts, is_big_endian) = if is_header_sound {
-        (&header[16..24], says_big_endian)
-    } else {
-        (&first[8..16], cfg!(target_endian = "big"))
-    };
-    let is_of_this_round = |frame: &[u8]| &frame[8..16] == salts;
-    let is_commit = |frame: &[u8]| frame[4..8] != [0; 4];
-    let mut before = of_header;
+    let is_header_sound = sum([0; 2], &header[..24], says_big_endian) == before;
+    let is_big_endian = if is_header_sound { says_big_endian } else { cfg!(target_endian = "big") };
+    let mut salts = is_header_sound.then(|| header[16..24].to_vec());
     let (mut is_understood, mut is_chained) = (is_header_sound, true);
     let (mut most, mut run) = (0, 0);
-    for frame in frames {
-        let head = sum(before, &frame[..8], is_big_endian);
-        let is_next = sum(head, &frame[24..], is_big_endian) == numbers(&frame[16..24]);
-        before = numbers(&frame[16..24]);
-        is_understood &= is_next && is_of_this_round(frame);
+    let mut frame = vec![0; 24 + page_size];
+    while fill(&mut log, &mut frame)? {
+        let (head, page) = frame.split_at(24);
+        let is_of_this_round = salts.get_or_insert_with(|| head[8..16].to_vec()) == &head[8..16];
+        let is_commit = head[4..8] != [0; 4];
+        let own = numbers(&head[16..24]);
+        let is_next = sum(sum(before, &head[..8], is_big_endian), page, is_big_endian) == own;
+        before = own;
+        is_understood &= is_next && is_of_this_round;
         // What an earlier round left behind continues itself, and not this one.
         is_chained &= is_next;
         if !is_next {
             run = 0;
         }
-        let is_lost = !is_understood && is_commit(frame) && (is_of_this_round(frame) || is_chained);
+        let is_lost = is_commit && !is_understood && (is_of_this_round || is_chained);
         run += usize::from(is_lost);
         most = most.max(run);
     }
-    most
+    Ok(most)
+}
+
+/// Is there as much as that?
+fn fill(log: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
+    match log.read_exact(bytes) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| true),
+    }
 }
 
 fn numbers(bytes: &[u8]) -> [u32; 2] {
@@ -189,7 +198,7 @@ mod tests {
     }
 
     fn check(what: &str, log: &[u8], expected: usize) {
-        assert_eq!(n_commits_behind(log, PAGE), expected, "{what}");
+        assert_eq!(n_commits_behind(log, PAGE).unwrap(), expected, "{what}");
     }
 
     #[test]
