@@ -54,8 +54,8 @@ pub enum Access {
     },
 }
 
-/// How long another writer is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long another writer is waited for, whose disk may be slow.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 thread_local! {
     /// Since when this thread has been waiting.
