@@ -199,12 +199,12 @@ fn open_journal(home: &Home, need: Need) -> Result<Journal> {
     if rustix::fs::access(&home.store, rustix::fs::Access::WRITE_OK).is_err() {
         return Ok(Journal::open_read_only(&path)?);
     }
-    let _lock = match Journal::is_current(&path) {
-        true => None,
-        false => {
-            Some(Lock::wait(&home.store.join("create.lock"), Hold::Alone, "making the store")?)
-        }
-    };
+    if !is_missing(&path)?
+        && let Some(journal) = Journal::open_current(&path)?
+    {
+        return Ok(journal);
+    }
+    let _lock = Lock::wait(&home.store.join("create.lock"), Hold::Alone, "making the store")?;
     Ok(Journal::open(&path)?)
 }
 

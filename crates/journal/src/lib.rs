@@ -24,7 +24,7 @@ pub mod shape;
 pub mod stored;
 
 use std::cell::Cell;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -64,14 +64,30 @@ thread_local! {
 
 impl Journal {
     /// Opens a journal, and makes or upgrades it where needed. Two processes must not do that at once:
-    /// see [`Journal::is_current`].
+    /// see [`Journal::open_current`].
     pub fn open(path: &Path) -> Result<Self> {
         check_sqlite()?;
         if !path.exists() {
             create_private(path)?;
         }
-        let mut connection = Connection::open(path)?;
+        let connection = Connection::open(path)?;
         set_up(&connection)?;
+        Self::write_to(connection)
+    }
+
+    /// Opens a journal that is there. `None` where something has to be made or upgraded first. Its header would tell
+    /// as well; but whoever closes a file takes away all locks that its process has on it, those of SQLite too.
+    pub fn open_current(path: &Path) -> Result<Option<Self>> {
+        check_sqlite()?;
+        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        set_up(&connection)?;
+        match migrate::version(&connection)? >= migrate::known_version() {
+            true => Self::write_to(connection).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn write_to(mut connection: Connection) -> Result<Self> {
         connection.pragma_update(None, "journal_mode", "wal")?;
         let synchronous = if sabotage::is(Fault::JournalNotSynced) { "off" } else { "full" };
         connection.pragma_update(None, "synchronous", synchronous)?;
@@ -105,14 +121,6 @@ impl Journal {
         set_up(&connection)?;
         migrate::migrate(&mut connection)?;
         Ok(Self { connection, access: Access::ReadOnly, redactor: Redactor::default() })
-    }
-
-    /// Does the file's header say that nothing has to be made or upgraded?
-    pub fn is_current(path: &Path) -> bool {
-        let mut header = [0; 64];
-        let read = std::fs::File::open(path).and_then(|file| file.read_exact_at(&mut header, 0));
-        let version = u32::from_be_bytes([header[60], header[61], header[62], header[63]]);
-        read.is_ok() && i64::from(version) >= migrate::known_version()
     }
 
     /// From now on, what is indexed goes through this.

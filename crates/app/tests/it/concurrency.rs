@@ -5,6 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
+use bivouac_core::progress::Silent;
+use bivouac_engine::Engine;
+use bivouac_engine::home::Wishes;
+use bivouac_engine::open::Need;
 use bivouac_testkit::TestEnv;
 
 use crate::env;
@@ -152,4 +156,29 @@ fn a_file_that_changes_during_a_rollback_keeps_its_new_bytes() {
     // A write that truncates a file we are about to swap can land in the file that was swapped out;
     // that file is put back, so nothing may be missing.
     assert!(lost.is_empty(), "{} edits were lost: {:?}", lost.len(), lost.first());
+}
+
+/// Whoever closes a file takes away all locks that its process has on it. Without those of SQLite, another process
+/// could remove the journal's log while it is being opened here.
+#[cfg(target_os = "linux")]
+#[test]
+fn two_engines_in_one_process_keep_their_journal_locked() {
+    use std::os::unix::fs::MetadataExt;
+    let env = env();
+    env.run("session new");
+    let wishes = Wishes { workspace: Some(env.work()), store: Some(env.store()), folder: None };
+    let open = || Engine::open(&wishes, Need::Write, Box::new(Silent)).unwrap();
+    let inode = fs::metadata(env.store().join("sessions.db")).unwrap().ino();
+    let mine = format!(" {} ", std::process::id());
+    let is_locked = || {
+        let locks = fs::read_to_string("/proc/locks").unwrap();
+        let is_it = |line: &str| line.contains(&mine) && line.contains(&format!(":{inode} "));
+        locks.lines().any(is_it)
+    };
+    let first = open();
+    assert!(is_locked(), "by the first");
+    drop(open());
+    assert!(is_locked(), "still");
+    drop(first);
+    assert!(!is_locked(), "by nobody");
 }
