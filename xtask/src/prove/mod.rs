@@ -122,7 +122,7 @@ const PARTS: [Part; 12] = [
     },
     Part {
         name: "crowd",
-        about: "64 processes at once on one store: saving, listing, going back, hooks, gc, verify",
+        about: "64 processes at once on one store: saving, listing, going back, hooks, servers, gc, verify",
         needs: None,
         least: (800, 4_000),
         run: crowd::run,

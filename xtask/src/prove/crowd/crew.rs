@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bivouac_testkit::{Tree, read_tree};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Outcome;
 use super::scene::Scene;
@@ -19,6 +19,8 @@ pub(super) enum Role {
     /// Rolls back what several save.
     Roller,
     Agent,
+    /// Answers a model that asks for several things at once.
+    Server,
     Reader,
     Sweeper,
     Checker,
@@ -39,14 +41,18 @@ pub(super) enum Kept {
         folder: PathBuf,
         word: String,
     },
+    Note {
+        word: String,
+    },
 }
 
 impl Role {
     /// Sixty-four of them.
     pub(super) fn all() -> Vec<Self> {
         let groups = [
-            (Self::Owner, 38),
+            (Self::Owner, 36),
             (Self::Agent, 8),
+            (Self::Server, 2),
             (Self::Keeper, 4),
             (Self::Roller, 4),
             (Self::Reader, 6),
@@ -66,7 +72,7 @@ pub(super) fn live(
     let mut dice = Dice::new(scene.seed, number as u64);
     let shared = scene.root.join("project");
     let own = match role {
-        Role::Owner | Role::Agent => scene.folder(&format!("own-{number}"))?,
+        Role::Owner | Role::Agent | Role::Server => scene.folder(&format!("own-{number}"))?,
         _ => shared,
     };
     let mut round = 0;
@@ -75,6 +81,7 @@ pub(super) fn live(
         match role {
             Role::Owner => own_round(scene, &own, (number, round), (&mut dice, kept))?,
             Role::Agent => turn(scene, &own, (number, round), kept)?,
+            Role::Server => serve(scene, &own, (number, round), kept)?,
             Role::Keeper => kept.push(Kept::Shared { id: save(scene, &own)? }),
             Role::Roller => {
                 let side = dice.one(&["one", "two"]);
@@ -159,10 +166,6 @@ fn turn(
 ) -> Outcome<()> {
     let id = format!("22222222-0000-4000-8000-{number:012}");
     let transcript = scene.root.join(format!("home/.claude/projects/-own-{number}/{id}.jsonl"));
-    let write = |path: &Path, text: &str| -> Outcome<()> {
-        path.parent().map_or(Ok(()), fs::create_dir_all).map_err(|error| error.to_string())?;
-        fs::write(path, text).map_err(|error| error.to_string())
-    };
     let word = format!("prompt-{number}-{round}");
     let input = scene.root.join(format!("input-{number}"));
     let base = json!({ "session_id": id, "transcript_path": transcript, "cwd": own });
@@ -180,4 +183,43 @@ fn turn(
     kept.push(Kept::Prompt { folder: own.to_owned(), word });
     write(&own.join("work"), &format!("{number} {round}"))?;
     tell("Stop", "last_assistant_message", "done")
+}
+
+/// One server, which is told several things and answers them in any order.
+fn serve(
+    scene: &Scene,
+    own: &Path,
+    (number, round): (usize, u64),
+    kept: &mut Vec<Kept>,
+) -> Outcome<()> {
+    const N_AT_ONCE: usize = 4;
+    let word = |n: usize| format!("note-{number}-{round}-{n}");
+    let message = |id: usize, method: &str, params: Value| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+    };
+    let client = json!({ "name": "crowd", "version": "1" });
+    let hello =
+        json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+    let mut lines = vec![
+        message(0, "initialize", hello),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string(),
+    ];
+    lines.extend((1..=N_AT_ONCE).map(|n| {
+        let note = json!({ "kind": "note", "text": format!("{}.", word(n)) });
+        message(n, "tools/call", json!({ "name": "progress", "arguments": note }))
+    }));
+    let input = scene.root.join(format!("input-{number}"));
+    write(&input, &(lines.join("\n") + "\n"))?;
+    let answers = scene.timed(own, &["mcp"], &[0], Some(&input))?;
+    let is_answer = |line: &&str| line.contains("\"result\"") && !line.contains("\"isError\":true");
+    if answers.lines().filter(is_answer).count() != 1 + N_AT_ONCE {
+        return Err(format!("a server said {answers}"));
+    }
+    kept.extend((1..=N_AT_ONCE).map(|n| Kept::Note { word: word(n) }));
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Outcome<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(|error| error.to_string())?;
+    fs::write(path, text).map_err(|error| error.to_string())
 }

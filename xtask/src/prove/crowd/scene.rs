@@ -177,20 +177,13 @@ impl Scene {
             }
             Kept::Shared { .. } => Ok(()),
             Kept::Prompt { folder, word } => {
-                let count = || {
-                    env.sql_text(&format!(
-                        "SELECT '' || count(*) FROM events WHERE kind = 'prompt.given' AND data LIKE '%{word}.%'"
-                    ))
-                };
-                if count() == "0" {
+                if n_told(env, "prompt.given", word) == "0" {
                     // What a hook could not record in time waits for a command in its workspace.
                     self.biv(folder, &["checkpoint", "create"], &[0])?;
                 }
-                match count().as_str() {
-                    "1" => Ok(()),
-                    n => Err(format!("`{word}` is on record {n} times")),
-                }
+                is_told_once(env, "prompt.given", word)
             }
+            Kept::Note { word } => is_told_once(env, "note.added", word),
         }
     }
 
@@ -202,6 +195,19 @@ impl Scene {
     }
 }
 
+fn n_told(env: &TestEnv, kind: &str, word: &str) -> String {
+    env.sql_text(&format!(
+        "SELECT '' || count(*) FROM events WHERE kind = '{kind}' AND data LIKE '%{word}.%'"
+    ))
+}
+
+fn is_told_once(env: &TestEnv, kind: &str, word: &str) -> Outcome<()> {
+    match n_told(env, kind, word).as_str() {
+        "1" => Ok(()),
+        n => Err(format!("`{word}` is on record {n} times")),
+    }
+}
+
 /// What is measured apart.
-const KINDS: [&str; 9] =
-    ["create", "list", "rollback", "undo", "delete", "restore", "hook", "gc", "verify"];
+const KINDS: [&str; 10] =
+    ["create", "list", "rollback", "undo", "delete", "restore", "hook", "mcp", "gc", "verify"];
