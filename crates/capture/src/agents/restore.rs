@@ -65,9 +65,10 @@ pub struct Rewrite {
 impl Rewrite {
     /// Paths stand in JSON strings, so they are replaced as they are written there.
     pub fn new(kept: &Kept, order: &Order) -> Self {
-        // What stands in every path, or everywhere, is no folder that could have moved.
-        let is_one = !matches!(kept.workspace.as_str(), "" | "/");
-        let moves = is_one && kept.workspace != order.workspace;
+        // Only an absolute path is replaced: a `/` stands in JSON strings alone, so the line stays JSON. A
+        // workspace that is called `1` or `{` could stand anywhere, and `/` stands in every path.
+        let is_path = kept.workspace.starts_with('/') && kept.workspace != "/";
+        let moves = is_path && kept.workspace != order.workspace;
         let folder = moves.then(|| (in_json(&kept.workspace), in_json(&order.workspace)));
         Self { folder, ids: Vec::new() }
     }
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_of_no_folder_stays_as_it_is() {
+    fn only_an_absolute_path_is_replaced() {
         let rewrite = |workspace: &str| {
             let folder = PathBuf::from("/kept");
             let (id, parts) = ("old".parse().unwrap(), Vec::new());
@@ -194,6 +195,7 @@ mod tests {
         };
         assert_eq!(rewrite(""), r#"{"cwd":"/a\"","more":"/b"}"#);
         assert_eq!(rewrite("/"), r#"{"cwd":"/a\"","more":"/b"}"#);
+        assert_eq!(rewrite(":"), r#"{"cwd":"/a\"","more":"/b"}"#);
         assert_eq!(rewrite("/a\""), r#"{"cwd":"/else/where","more":"/b"}"#);
     }
 
