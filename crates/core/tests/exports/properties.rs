@@ -151,7 +151,7 @@ fn headings(text: &str) -> Vec<String> {
         match &fence {
             Some(open) if ticks.len() >= open.len() && ticks == line => fence = None,
             None if ticks.len() >= 3 => fence = Some(ticks),
-            None if line.starts_with('#') || line.starts_with("<!--") => {
+            None if is_heading(line) || line.starts_with("<!--") => {
                 found.push(line.split(':').next().unwrap().to_owned());
             }
             _ => {}
@@ -159,6 +159,12 @@ fn headings(text: &str) -> Vec<String> {
     }
     assert_eq!(fence, None);
     found
+}
+
+/// Markdown wants a blank, or the end of the line, after the signs: `#: text` is not a heading.
+fn is_heading(line: &str) -> bool {
+    let rest = line.trim_start_matches('#');
+    rest.len() < line.len() && (rest.is_empty() || rest.starts_with([' ', '\t']))
 }
 
 /// How the first line of a file ends.
