@@ -153,9 +153,47 @@ fn a_known_value_is_found_in_every_form() {
     check("?q=p%22%C3%A4%2F%20s%2B9%26Qz&r", "?q=[redacted]&r");
     check("?q=p%22%c3%a4%2f%20s%2b9%26Qz&r", "?q=[redacted]&r");
     check("?q=p%22%C3%A4%2F+s%2B9%26Qz&r", "?q=[redacted]&r");
+    check("?q=p%22%c3%a4%2f+s%2b9%26Qz&r", "?q=[redacted]&r");
+    check("?u=p%2522%25C3%25A4%252F%2520s%252B9%2526Qz&r", "?u=[redacted]&r");
+    check(r#"{"x":"p\"\u00E4/ s+9\u0026Qz"}"#, r#"{"x":"[redacted]"}"#);
+    check("<b>p&quot;ä/ s+9&amp;Qz</b>", "<b>[redacted]</b>");
+    // In Latin-1, in a URL and in base64, and in UTF-16 as PowerShell has it.
+    check("?q=p%22%E4%2F%20s%2B9%26Qz&r", "?q=[redacted]&r");
+    check("cCLkLyBzKzkmUXo=", "[redacted]o=");
+    check("cAAiAOQALwAgAHMAKwA5ACYAUQB6AA==", "[redacted]A==");
     check("cCLDpC8gcys5JlF6", BLOT);
     check("eHAiw6QvIHMrOSZReg==", "eH[redacted]g==");
     check("eHlwIsOkLyBzKzkmUXo=", "eHl[redacted]o=");
+}
+
+#[test]
+fn a_value_that_is_no_ascii_at_all_is_found_in_every_form() {
+    let secret = "пароль-秘密-ñandú".to_owned();
+    let redactor = Redactor::knowing_surely([], [secret.clone()]);
+    let check = |text: &str| assert_eq!(redactor.redact(text), "x=[redacted]", "{text}");
+    let encode = |byte: &u8| match byte.is_ascii() {
+        true => char::from(*byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    let upper: String = secret.as_bytes().iter().map(encode).collect();
+    check(&format!("x={secret}"));
+    check(&format!("x={upper}"));
+    check(&format!("x={}", upper.to_lowercase()));
+    let escape = |unit: u16| match u8::try_from(unit) {
+        Ok(byte) if byte.is_ascii() => char::from(byte).to_string(),
+        _ => format!("\\u{unit:04x}"),
+    };
+    let units: String = secret.encode_utf16().map(escape).collect();
+    check(&format!("x={units}"));
+    check("x=0L/QsNGA0L7Qu9GMLeenmOWvhi3DsWFuZMO6");
+}
+
+#[test]
+fn values_to_be_filled_in_are_nobodys_secret() {
+    let values = ["your-secret-key", "changeme", "********", "example-password"];
+    let redactor = Redactor::knowing_surely([], values.map(str::to_owned));
+    let text = "use your-secret-key, changeme, ******** or example-password";
+    assert_eq!(redactor.redact(text), text);
 }
 
 #[test]
@@ -205,40 +243,71 @@ fn a_key_that_breaks_off_goes_as_far_as_it_looks_like_one() {
     assert_eq!(redact(&text), r#"{"head":"[redacted]","next":"it stays"}"#);
 }
 
+/// Beginnings of secrets that lead nowhere, over and over.
+const PIECES: [&str; 56] = [
+    "token=",
+    "token=$",
+    "token:\"",
+    "password='",
+    "\\\"token\\\":\\\"",
+    "sk-",
+    "sk-a1-",
+    "://",
+    "a:b@",
+    "eyJa.",
+    "-----BEGIN RSA PRIVATE KEY-----",
+    "-----BEGIN ",
+    "\\",
+    "\"",
+    "token",
+    "token: ",
+    "<token>",
+    "--token ",
+    "name: token\n",
+    "[redacted]",
+    "token=[redacted]",
+    "secret ",
+    "MTa.",
+    "hvs.",
+    "%%20",
+    "key\": \"value\", ",
+    "\u{1b}[3m",
+    "curl -u ",
+    "curl -u \"",
+    "mysql -p",
+    "echo ",
+    "echo a1b2 | sudo -S ",
+    "echo a1b2 | chpasswd ",
+    "sudo -S <<< \"",
+    "machine a.b ",
+    "machine a.b login c password ",
+    "a:5432:b:c:",
+    "kind: Secret\n",
+    "kind: Secret\ndata:\n  a: b\n",
+    "\"kind\": \"Secret\", ",
+    "\"data\": {\"kind\": \"Secret\", ",
+    "auth=(\"a\", ",
+    "auth=(auth=(",
+    "<password ",
+    "<password a=\"b\">",
+    "key=\"password\" value=",
+    "<key>token</key>",
+    "Private-Lines: 1\n",
+    "AKIAFAKE23452345FAKE ",
+    "0123456789abcdef0123456789abcdef-us",
+    "define('token', ",
+    "a://b:c/d",
+    "http://u:p/p@",
+    "openssl pass:",
+    "htpasswd -b a b ",
+    "docker login -p ",
+];
+
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the test measures time; the code does not")]
 fn the_time_is_linear() {
-    const SIZE: usize = 1 << 19;
-    let pieces = [
-        "token=",
-        "token=$",
-        "token:\"",
-        "password='",
-        "\\\"token\\\":\\\"",
-        "sk-",
-        "sk-a1-",
-        "://",
-        "a:b@",
-        "eyJa.",
-        "-----BEGIN RSA PRIVATE KEY-----",
-        "-----BEGIN ",
-        "\\",
-        "\"",
-        "token",
-        "token: ",
-        "<token>",
-        "--token ",
-        "name: token\n",
-        "[redacted]",
-        "token=[redacted]",
-        "secret ",
-        "MTa.",
-        "hvs.",
-        "%%20",
-        "key\": \"value\", ",
-        "\u{1b}[3m",
-    ];
-    for piece in pieces {
+    const SIZE: usize = 1 << 18;
+    for piece in PIECES {
         let text = piece.repeat(SIZE / piece.len());
         let start = Instant::now();
         assert!(!redact(&text).is_empty());
@@ -247,56 +316,75 @@ fn the_time_is_linear() {
     }
 }
 
+/// What texts with secrets in them are made of.
+const SIGNS: [&str; 62] = [
+    "password",
+    "token",
+    "API_KEY",
+    "--secret",
+    "=",
+    ":",
+    ": ",
+    " = ",
+    "=>",
+    "\"",
+    "'",
+    "\\\"",
+    "\\",
+    "\n",
+    " ",
+    ",",
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    "<",
+    ">",
+    "</",
+    "://",
+    "@",
+    "$",
+    "Bearer ",
+    "Authorization",
+    "[redacted]",
+    "hunter22",
+    "correct horse",
+    "abcdefgh",
+    "12345678",
+    "name",
+    "value",
+    "-",
+    "ä",
+    ";",
+    "&",
+    "cookie",
+    "`",
+    "-----BEGIN RSA PRIVATE KEY-----",
+    "-----END RSA PRIVATE KEY-----",
+    "K7nown9Secret",
+    "curl",
+    " -u ",
+    "bob:",
+    "mysql -p",
+    "echo ",
+    " | sudo -S ",
+    "<<<",
+    "machine a.example login ",
+    "kind: Secret\ndata:\n  ",
+    "\"kind\":\"Secret\"",
+    "\"data\":{",
+    "auth=(",
+    "<password>",
+    "</",
+    "key=\"ApiKey\" value=",
+    "Private-Lines: 2\n",
+    ":5432:",
+];
+
 fn pieces() -> impl Strategy<Value = String> {
-    let signs = [
-        "password",
-        "token",
-        "API_KEY",
-        "--secret",
-        "=",
-        ":",
-        ": ",
-        " = ",
-        "=>",
-        "\"",
-        "'",
-        "\\\"",
-        "\\",
-        "\n",
-        " ",
-        ",",
-        "{",
-        "}",
-        "[",
-        "]",
-        "(",
-        "<",
-        ">",
-        "</",
-        "://",
-        "@",
-        "$",
-        "Bearer ",
-        "Authorization",
-        "[redacted]",
-        "hunter22",
-        "correct horse",
-        "abcdefgh",
-        "12345678",
-        "name",
-        "value",
-        "-",
-        "ä",
-        ";",
-        "&",
-        "cookie",
-        "`",
-        "-----BEGIN RSA PRIVATE KEY-----",
-        "-----END RSA PRIVATE KEY-----",
-        "K7nown9Secret",
-    ];
     let fakes = ["GHP", "JWT", "AKIA", "HOOK", "PW", "DISCORD", "TELEGRAM"].map(fake);
-    let all: Vec<String> = signs.map(str::to_owned).into_iter().chain(fakes).collect();
+    let all: Vec<String> = SIGNS.map(str::to_owned).into_iter().chain(fakes).collect();
     proptest::collection::vec(proptest::sample::select(all), 0..24).prop_map(|them| them.concat())
 }
 

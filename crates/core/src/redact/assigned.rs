@@ -10,7 +10,8 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::known::is_path;
 use super::names::{is_telling, words};
-use super::{BLOT, LONG, Spot};
+use super::shapes::is_login;
+use super::{BLOT, LONG, Spot, markup};
 
 /// Shorter values without quotes are not worth the doubt.
 pub(super) const LEAST_BARE: usize = 6;
@@ -51,7 +52,8 @@ pub(super) fn spots(text: &str) -> Vec<Spot<'_>> {
         from = name.end;
         // The user of a URL: its password is found with it.
         let is_user = text[..name.start].ends_with("//");
-        if is_user || !is_telling(&text[name.clone()]) {
+        let is_auth = &text[name.clone()] == "auth" && !quote_at(text, name.end).is_empty();
+        if is_user || !is_auth && !is_telling(&text[name.clone()]) {
             continue;
         }
         let Some(value) = Value::after(text, &name) else {
@@ -102,8 +104,12 @@ enum Sign {
     Loose,
     /// `--password hunter22`.
     Flag,
+    /// `-storepass hunter22`.
+    ShortFlag,
     /// `<password>hunter22</password>`.
     Tag,
+    /// `the secret is dG9rZW4xMjM0NTY3ODkw`.
+    Prose,
 }
 
 impl<'a> Value<'a> {
@@ -119,6 +125,9 @@ impl<'a> Value<'a> {
         let quote = quote_at(text, at);
         let start = at + quote.len();
         let start = start + scheme_length(&text[start..]);
+        const CDATA: &str = "<![CDATA[";
+        let is_cdata = sign == Sign::Tag && text[start..].starts_with(CDATA);
+        let start = if is_cdata { start + CDATA.len() } else { start };
         let mut value =
             Self { text, name: name.clone(), name_quote, quote, range: start..start, sign };
         value.range.end = match quote {
@@ -144,11 +153,11 @@ impl<'a> Value<'a> {
     }
 
     fn bare_end(&self) -> usize {
-        let name = self.name();
-        let is_cookie = name.len() <= 10 && name.to_ascii_lowercase().ends_with("cookie");
+        let is_cookie = self.is_cookie();
         let is_end = |letter: char| match letter {
+            '<' | '>' | ']' if self.sign == Sign::Tag => true,
             '"' | '\'' | '`' | '\\' | '\n' | '\r' => true,
-            '<' | '>' if self.sign == Sign::Tag => true,
+            ' ' if self.sign == Sign::Tag => false,
             _ if is_cookie => false,
             _ if letter.is_whitespace() => true,
             _ if self.is_environment() => false,
@@ -161,13 +170,51 @@ impl<'a> Value<'a> {
             // A part of the value may be blotted already.
             match self.text[end..].starts_with(BLOT) {
                 true => end += BLOT.len(),
+                // The tokens of some have a bar after the number of the app.
+                false if self.is_number_and_bar(end) => end += 1,
                 false => return end,
             }
         }
     }
 
+    /// `Cookie: name=value; …`
+    fn is_cookie(&self) -> bool {
+        let name = self.name();
+        name.len() <= 10 && name.to_ascii_lowercase().ends_with("cookie")
+    }
+
+    /// `MAX_KEY: u32 = 123456;` and `api_token: self.api_token`.
+    fn is_code(&self) -> bool {
+        if !self.quote.is_empty() || !self.name_quote.is_empty() || self.is_environment() {
+            return false;
+        }
+        let value = self.as_str();
+        let is_number = value.starts_with(|it: char| it.is_ascii_digit())
+            && value.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'x' | b'_'));
+        let is_field = is_path_of_names(value) && value.rsplit('.').next() == Some(self.name());
+        is_number
+            && value.len() <= 18
+            && self.text[skip_blanks(self.text, self.range.end)..].starts_with([';', '+'])
+            || is_field
+    }
+
+    fn is_number_and_bar(&self, end: usize) -> bool {
+        let number = &self.text.as_bytes()[self.range.start..end];
+        let next = self.text.as_bytes().get(end + 1);
+        (12..=20).contains(&number.len())
+            && number.iter().all(u8::is_ascii_digit)
+            && self.text[end..].starts_with('|')
+            && next.is_some_and(u8::is_ascii_alphanumeric)
+    }
+
     fn is_secret(&self) -> bool {
         let value = self.as_str();
+        if self.is_docker_auth() {
+            return is_login(value);
+        }
+        if self.is_cookie() && !value.contains('=') || self.is_code() {
+            return false;
+        }
         if is_placeholder(value) {
             return false;
         }
@@ -175,13 +222,24 @@ impl<'a> Value<'a> {
             return value.chars().count() >= LEAST_QUOTED;
         }
         let next = self.text[self.range.end..].chars().next();
-        let is_code = is_path_of_names(value) && next.is_some_and(|it| "([{<`".contains(it));
+        let is_tag = self.sign == Sign::Tag;
+        let is_code =
+            !is_tag && is_path_of_names(value) && next.is_some_and(|it| "([{<`".contains(it));
         match self.sign {
             _ if value.len() < LEAST_BARE || is_code || value.contains("::") => false,
-            Sign::Tag => self.text[self.range.end..].starts_with("</"),
+            Sign::Tag => {
+                ["</", "]]>"].iter().any(|end| self.text[self.range.end..].starts_with(end))
+            }
+            Sign::Prose => is_random(value),
             Sign::Flag => !value.starts_with('-'),
+            Sign::ShortFlag => !value.starts_with('-') && !is_wordy(value),
             _ => !is_wordy(value) || self.is_environment() || self.stands_alone(next),
         }
+    }
+
+    /// `"auth": "…"`, as in Docker's settings: base64 of a user and a password.
+    fn is_docker_auth(&self) -> bool {
+        self.name() == "auth" && !self.name_quote.is_empty()
     }
 
     /// Whether a plain word stands where only a value can: in a query, or alone on a line with its name.
@@ -197,15 +255,24 @@ impl<'a> Value<'a> {
     /// A number in JSON is replaced by a string, quoted like its key.
     fn quote_of_number(&self) -> &'a str {
         let is_number = self.as_str().starts_with(|it: char| it.is_ascii_digit() || it == '-');
-        match self.quote.is_empty() && is_number {
+        match self.quote.is_empty() && is_number && self.sign != Sign::Tag {
             true => self.name_quote,
             false => "",
         }
     }
 }
 
+/// Does it look like nothing that people write? Sentences about secrets have other words after their `is`.
+fn is_random(value: &str) -> bool {
+    let has = |is_in: fn(&u8) -> bool| value.as_bytes().iter().any(is_in);
+    value.len() >= 16
+        && has(u8::is_ascii_digit)
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
+}
+
 /// The quote at a place, with the backslashes before it: `"`, `\"`, `\\\"`, or nothing.
-fn quote_at(text: &str, at: usize) -> &str {
+pub(super) fn quote_at(text: &str, at: usize) -> &str {
     const MOST_BACKSLASHES: usize = 15;
     let rest = text.get(at..).unwrap_or_default();
     let n = rest.bytes().take(MOST_BACKSLASHES).take_while(|byte| *byte == b'\\').count();
@@ -217,7 +284,7 @@ fn quote_at(text: &str, at: usize) -> &str {
 
 /// Where a quoted value ends: at the same quote with the same backslashes, or where the string around it
 /// or the line ends.
-fn quoted_end(text: &str, start: usize, quote: &str) -> usize {
+pub(super) fn quoted_end(text: &str, start: usize, quote: &str) -> usize {
     let level = quote.len() - 1;
     let own = quote.as_bytes()[level];
     let mut n_backslashes = 0;
@@ -249,16 +316,24 @@ fn quoted_end(text: &str, start: usize, quote: &str) -> usize {
 /// The sign after a name, and where the value starts.
 fn sign_after(text: &str, name: &Range<usize>, at: usize, quote: &str) -> Option<(Sign, usize)> {
     let is_flag = text[name.clone()].starts_with("--");
-    if text[..name.start].ends_with('<') && text[at..].starts_with('>') {
-        return Some((Sign::Tag, at + 1));
+    if let Some(at) = markup::content(text, name, at) {
+        return Some((Sign::Tag, at));
     }
-    if let Some(at) = separate_value(text, at, quote, is_flag) {
+    let separate = || separate_value(text, at, quote, is_flag);
+    if let Some(at) = markup::attribute(text, at, quote).or_else(separate) {
         return Some((Sign::Loose, at));
     }
     let at = if text[at..].starts_with(']') { at + 1 } else { at };
     let sign_at = skip_blanks(text, at);
     let Some(length) = sign_length(&text[sign_at..]) else {
-        return (is_flag && quote.is_empty() && sign_at > at).then_some((Sign::Flag, sign_at));
+        const IS: &str = "is ";
+        if sign_at > at && text[sign_at..].starts_with(IS) {
+            return Some((Sign::Prose, sign_at + IS.len()));
+        }
+        let is_short =
+            text[name.clone()].starts_with('-') && text[..name.start].ends_with([' ', '\t']);
+        let flag = if is_flag { Some(Sign::Flag) } else { is_short.then_some(Sign::ShortFlag) };
+        return flag.filter(|_| quote.is_empty() && sign_at > at).map(|flag| (flag, sign_at));
     };
     let start = skip_blanks(text, sign_at + length);
     let is_tight = start == at + 1 && text[at..].starts_with('=');
@@ -286,7 +361,9 @@ fn separate_value(text: &str, at: usize, quote: &str, is_flag: bool) -> Option<u
     if comma == 0 && !rest[..gap].contains('\n') || gap > LONG {
         return None;
     }
-    if is_flag && comma == 1 && !quote.is_empty() && text[next..].starts_with(quote) {
+    // `define('DB_PASSWORD', '…')` in PHP.
+    let is_argument = is_flag || is_defined(text, at, quote);
+    if is_argument && comma == 1 && !quote.is_empty() && text[next..].starts_with(quote) {
         return Some(next);
     }
     let start = if comma == 1 { next + quote_at(text, next).len() } else { next };
@@ -294,6 +371,14 @@ fn separate_value(text: &str, at: usize, quote: &str, is_flag: bool) -> Option<u
     let after = after + if comma == 1 { quote_at(text, after).len() } else { 0 };
     let colon = skip_blanks(text, after);
     text[colon..].starts_with(':').then(|| skip_blanks(text, colon + 1))
+}
+
+fn is_defined(text: &str, at: usize, quote: &str) -> bool {
+    const DEFINE: &str = "define(";
+    let name = &text[text.floor_char_boundary(at.saturating_sub(LONG))..at];
+    let name = name.strip_suffix(quote).unwrap_or(name);
+    let before = name.rfind(quote).filter(|_| !quote.is_empty()).map(|at| name[..at].trim_end());
+    before.is_some_and(|before| before.ends_with(DEFINE))
 }
 
 fn skip_blanks(text: &str, at: usize) -> usize {
@@ -326,22 +411,27 @@ pub(super) fn scheme_length(value: &str) -> usize {
 
 /// Whether a value only stands for a secret: a variable, a blank to fill in, a type, a mask.
 pub(super) fn is_placeholder(value: &str) -> bool {
-    const KEYWORDS: &str = " string str text varchar uuid number integer boolean bool object array bytes any unknown \
-        null none nil undefined void true false yes no on off required optional enabled disabled missing invalid \
-        expired empty unset default inherit hidden masked redacted prompt auto always never changeme write read ";
     let value = value.trim();
-    let is_keyword =
-        || value.len() <= 16 && KEYWORDS.contains(&format!(" {} ", value.to_lowercase()));
     value.is_empty()
         || value == BLOT
-        || is_keyword()
+        || is_example(value)
         || is_template(value)
-        || is_mask(value)
         || is_call(value)
         || is_version(value)
         || is_path(value)
         || value.contains("://")
-        || is_wordy(value) && value.len() < LONG && words(value).iter().any(|word| is_about(word))
+}
+
+/// Whether a value only shows what to write in its place: `changeme`, `****`, `your-secret-key`.
+pub(super) fn is_example(value: &str) -> bool {
+    const KEYWORDS: &str = " string str text varchar uuid number integer boolean bool object array bytes any unknown \
+        null none nil undefined void true false yes no on off required optional enabled disabled missing invalid \
+        expired empty unset default inherit hidden masked redacted prompt auto always never changeme write read ";
+    let is_keyword =
+        || value.len() <= 16 && KEYWORDS.contains(&format!(" {} ", value.to_lowercase()));
+    let is_about =
+        || is_wordy(value) && value.len() < LONG && words(value).iter().any(|word| is_about(word));
+    is_keyword() || is_mask(value) || is_about()
 }
 
 /// `$TOKEN`, `${TOKEN}`, `{{ token }}`, `<token>`, `%TOKEN%`.
@@ -392,7 +482,7 @@ fn is_path_of_names(value: &str) -> bool {
 }
 
 /// Only letters, with the usual signs between them.
-fn is_wordy(value: &str) -> bool {
+pub(super) fn is_wordy(value: &str) -> bool {
     value.chars().all(|it| it.is_alphabetic() || " _-.,:;!?/@'’".contains(it))
 }
 

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
+use super::assigned::is_example;
 use super::{BLOT, Spot};
 
 /// Shorter ones appear by chance.
@@ -25,14 +26,17 @@ impl Known {
         let mut forms = BTreeSet::new();
         for value in values {
             let value = value.trim();
-            let inner = super::shapes::password_in_url(value).unwrap_or_default();
+            let inner = super::urls::password_in_url(value).unwrap_or_default();
             for value in [value, inner].into_iter().filter(|value| is_taken(value)) {
                 forms.extend(forms_of(value));
             }
         }
         for secret in secrets {
             let secret = secret.trim();
-            if is_long(secret) && !is_path(secret) {
+            // The password of a URL is what travels; a value to be filled in is nobody's secret.
+            let inner = super::urls::password_in_url(secret).filter(|it| is_long(it));
+            forms.extend(inner.iter().flat_map(|it| forms_of(it)));
+            if is_long(secret) && !is_path(secret) && !is_example(secret) {
                 forms.extend(forms_of(secret));
             }
         }
@@ -53,7 +57,7 @@ impl Known {
 
 /// Whether a value is long and odd enough that finding it means something.
 fn is_taken(value: &str) -> bool {
-    let has_credentials = super::shapes::password_in_url(value).is_some();
+    let has_credentials = super::urls::password_in_url(value).is_some();
     is_long(value)
         && (has_credentials || !is_plain(value) && !is_path(value) && !value.contains("://"))
 }
@@ -89,29 +93,54 @@ pub(super) fn is_path(value: &str) -> bool {
 }
 
 fn forms_of(value: &str) -> Vec<String> {
-    let mut forms = vec![value.to_owned()];
+    let mut forms = vec![value.to_owned(), html_escaped(value)];
     let quoted = serde_json::Value::from(value).to_string();
     let escaped = &quoted[1..quoted.len() - 1];
     forms.push(escaped.to_owned());
     forms.push(escaped.replace('/', "\\/"));
-    forms.push(ascii_escaped(escaped));
-    for kept in ["-._~", "-._~!'()*", "-._~/:@"] {
-        let upper = percent_encoded(value, kept);
-        forms.push(lower_hex(&upper));
-        // As in a form, where a blank is a plus.
-        forms.push(upper.replace("%20", "+"));
-        forms.push(upper);
+    forms.extend([Hex::Lower, Hex::Upper].map(|hex| ascii_escaped(escaped, hex)));
+    let latin = latin_1(value);
+    for bytes in [Some(value.as_bytes()), latin.as_deref()].into_iter().flatten() {
+        for kept in ["-._~", "-._~!'()*", "-._~/:@"] {
+            let upper = percent_encoded(bytes, kept);
+            let lower = lower_hex(&upper);
+            // As in a form, where a blank is a plus; and encoded twice, as a URL inside of another.
+            forms.extend([&upper, &lower].map(|it| it.replace("%20", "+")));
+            forms.extend([&upper, &lower].map(|it| it.replace('%', "%25")));
+            forms.extend([upper, lower]);
+        }
     }
-    for lead in 0..3 {
-        let inner = base64_inside(value.as_bytes(), lead);
-        forms.push(inner.replace('+', "-").replace('/', "_"));
-        forms.push(inner);
+    // As PowerShell encodes its commands.
+    let wide: Vec<u8> = value.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for bytes in [Some(value.as_bytes()), latin.as_deref(), Some(&wide)].into_iter().flatten() {
+        for lead in 0..3 {
+            let inner = base64_inside(bytes, lead);
+            forms.push(inner.replace('+', "-").replace('/', "_"));
+            forms.push(inner);
+        }
     }
     forms
 }
 
+/// The bytes of an older encoding, where they differ.
+fn latin_1(value: &str) -> Option<Vec<u8>> {
+    let bytes: Option<Vec<u8>> = value.chars().map(|it| u8::try_from(u32::from(it)).ok()).collect();
+    bytes.filter(|_| !value.is_ascii())
+}
+
+fn html_escaped(value: &str) -> String {
+    let escaped = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    escaped.replace('"', "&quot;").replace('\'', "&#39;")
+}
+
+#[derive(Clone, Copy)]
+enum Hex {
+    Lower,
+    Upper,
+}
+
 /// As encoders write it that trust neither other alphabets nor `<`, `>` and `&`.
-fn ascii_escaped(escaped: &str) -> String {
+fn ascii_escaped(escaped: &str, hex: Hex) -> String {
     let mut safe = String::with_capacity(escaped.len());
     for letter in escaped.chars() {
         if letter.is_ascii() && !matches!(letter, '<' | '>' | '&') {
@@ -119,15 +148,20 @@ fn ascii_escaped(escaped: &str) -> String {
             continue;
         }
         for unit in letter.encode_utf16(&mut [0; 2]) {
-            write!(safe, "\\u{unit:04x}").expect("a string takes everything");
+            let digits = match hex {
+                Hex::Lower => format!("{unit:04x}"),
+                Hex::Upper => format!("{unit:04X}"),
+            };
+            safe.push_str("\\u");
+            safe.push_str(&digits);
         }
     }
     safe
 }
 
-fn percent_encoded(value: &str, kept: &str) -> String {
+fn percent_encoded(value: &[u8], kept: &str) -> String {
     let mut encoded = String::with_capacity(value.len() * 3);
-    for byte in value.bytes() {
+    for byte in value.iter().copied() {
         match byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte) {
             true => encoded.push(char::from(byte)),
             false => write!(encoded, "%{byte:02X}").expect("a string takes everything"),

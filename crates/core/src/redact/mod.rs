@@ -1,14 +1,24 @@
 //! Secrets, blotted out of whatever is shown, briefed or sent. The store itself keeps raw bytes.
 //!
-//! In this order: values that are known to be secret (`known`), tokens with a provider's own shape,
-//! private keys and credentials in URLs (`shapes`), and whatever is assigned to a name that says what
-//! it is (`assigned`, `names`). Each is one pass, so the time is linear. What was JSON stays JSON, and
-//! redacting twice is redacting once.
+//! In this order: values that are known to be secret (`known`), private keys (`keys`), tokens with a
+//! provider's own shape (`shapes`), passwords in URLs (`urls`), what only the form around it gives away
+//! (`forms`: command lines, calls, files of other programs), and whatever is assigned to a name that says what it is
+//! (`assigned`, `markup`, `names`). Each is one pass, so the time is linear. What was JSON stays JSON, and redacting
+//! twice is redacting once. `file` tells which files hold secrets.
 
 mod assigned;
+mod calls;
+mod commands;
+pub mod file;
+mod forms;
+mod keys;
 mod known;
+mod markup;
 mod names;
+mod records;
+mod search;
 mod shapes;
+mod urls;
 
 use std::fmt;
 use std::ops::Range;
@@ -23,6 +33,11 @@ pub use self::names::is_telling;
 const BLOT: &str = "[redacted]";
 /// What is looked at again and again is at most so long.
 const LONG: usize = 128;
+
+type Find = fn(&str) -> Vec<Spot<'_>>;
+
+const FINDERS: [Find; 5] =
+    [keys::spots, shapes::tokens, urls::spots, forms::spots, assigned::spots];
 
 /// The same text without secrets, as far as shapes and names give them away.
 pub fn redact(text: &str) -> String {
@@ -55,16 +70,14 @@ impl Redactor {
     pub fn redact(&self, text: &str) -> String {
         // What is left around a blot can look different from before, so look again until nothing is found.
         const MOST_PASSES: usize = 4;
-        let mut safe = self.pass(text);
-        if safe == text {
-            return safe;
-        }
+        let Some(mut safe) = self.pass(text) else {
+            return text.to_owned();
+        };
         for _ in 1..MOST_PASSES {
-            let again = self.pass(&safe);
-            if again == safe {
-                break;
+            match self.pass(&safe) {
+                Some(again) if again != safe => safe = again,
+                Some(_) | None => break,
             }
-            safe = again;
         }
         if is_json(text) && !is_json(&safe) {
             return self.rewritten(text);
@@ -83,7 +96,15 @@ impl Redactor {
                     .iter()
                     .filter_map(|key| fields.get(*key)?.as_str())
                     .any(is_telling);
+                let is_kubernetes = fields.get("kind").is_some_and(|kind| kind == "Secret");
                 for (key, field) in fields.iter_mut() {
+                    if is_kubernetes && matches!(key.as_str(), "data" | "stringData") {
+                        field
+                            .as_object_mut()
+                            .into_iter()
+                            .flatten()
+                            .for_each(|(_, it)| blot_field(it));
+                    }
                     if is_telling(key) || is_named && key == "value" {
                         blot_field(field);
                     }
@@ -99,15 +120,15 @@ impl Redactor {
         }
     }
 
-    fn pass(&self, text: &str) -> String {
-        let mut safe = match &self.known {
-            Some(known) => blotted(text, &known.spots(text)),
-            None => text.to_owned(),
-        };
-        for find in [shapes::keys, shapes::tokens, shapes::urls, assigned::spots] {
-            let spots = find(&safe);
+    /// The text after every finder looked at it once; `None` if none of them found anything.
+    fn pass(&self, text: &str) -> Option<String> {
+        let known = self.known.as_ref().map(|known| known.spots(text)).unwrap_or_default();
+        let mut safe = (!known.is_empty()).then(|| blotted(text, &known));
+        for find in FINDERS {
+            let text = safe.as_deref().unwrap_or(text);
+            let spots = find(text);
             if !spots.is_empty() {
-                safe = blotted(&safe, &spots);
+                safe = Some(blotted(text, &spots));
             }
         }
         safe

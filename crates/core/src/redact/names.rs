@@ -5,7 +5,7 @@
 const MOST: usize = 128;
 
 /// These are secrets whatever stands before them, also glued together as in `PGPASSWORD`.
-const SECRETS: [&str; 13] = [
+const SECRETS: [&str; 15] = [
     "secret",
     "secrets",
     "password",
@@ -19,6 +19,8 @@ const SECRETS: [&str; 13] = [
     "privatekey",
     "accesskey",
     "authkey",
+    "storepass",
+    "keypass",
 ];
 
 /// A name that ends like this is about a secret and is none.
@@ -40,9 +42,9 @@ const COUNTED: &str = " bos cached class cls completion continuation current eac
 const KEPT: &str = " access api auth bearer refresh secret ";
 
 /// A key of these is a secret.
-const KEYS: &str = " access account admin anthropic api app auth aws azure cohere consumer deploy encryption encrypt \
-    gemini google groq license master mistral openai private secret service session shared signing storage stripe \
-    subscription webhook ";
+const KEYS: &str = " access account adafruit admin algolia anthropic api app application auth aws azure cohere \
+    consumer datadog deploy encryption encrypt gemini google groq ingest insert integration io license mailgun master \
+    mistral openai private sdk secret service session shared signing storage stripe subscription webhook write ";
 
 /// What a `pass` opens.
 const PASSES: &str = " admin app auth basic database db email ftp git http imap ldap login mail mongo mysql pg postgres proxy \

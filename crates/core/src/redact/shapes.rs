@@ -1,11 +1,9 @@
-//! Secrets that show themselves: tokens as their providers make them, private keys, passwords in URLs.
+//! Tokens that show themselves by the shape their providers give them.
 
 use std::ops::Range;
-use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, MatchKind};
-
-use super::{LONG, Spot, assigned};
+use super::search::{self, Search};
+use super::{LONG, Spot};
 
 /// What follows the start of a token.
 #[derive(Clone, Copy)]
@@ -24,35 +22,62 @@ enum Body {
     Value(usize),
     /// Three parts with dots between them, each at least so long.
     Parts([usize; 3]),
+    /// The same, with a digit in each part.
+    DigitParts([usize; 3]),
+    /// Letters and digits: exactly so many, and not all of them hexadecimal.
+    Exactly(usize),
+    /// Capitals and digits in groups with dashes between them: at least so many, four groups or more.
+    Groups(usize),
+    /// The path of a URL. The start stays.
+    Path(usize),
     /// After a number and a colon.
     Telegram,
+    /// After three letters and a digit.
+    AzureSecret,
+    /// `.acc` and the account stand in the middle of it.
+    Authress,
+    /// After 32 hexadecimal digits: the number of a data centre.
+    Mailchimp,
+    /// Base64 of `user:password`. The start stays.
+    Login,
 }
 
-use Body::{Alnum, Dotted, Hex, Parts, Telegram, Upper, Value, Word};
+use Body::{
+    Alnum, Authress, AzureSecret, DigitParts, Dotted, Exactly, Groups, Hex, Login, Mailchimp,
+    Parts, Path, Telegram, Upper, Value, Word,
+};
 
 /// A bot's token starts with its number in base64, and numbers start with one of nine digits.
 const DISCORD: Body = Parts([20, 6, 27]);
 
 #[rustfmt::skip]
-const SHAPES: [(&str, Body); 143] = [
+const SHAPES: [(&str, Body); 200] = [
     // Models.
     ("sk-", Word(20)), ("sess-", Word(40)), ("xai-", Word(40)), ("gsk_", Alnum(40)), ("pplx-", Alnum(40)),
     ("r8_", Alnum(36)), ("fw_", Alnum(20)), ("csk-", Word(40)), ("lsv2_", Word(30)), ("tvly-", Word(20)),
     ("nvapi-", Word(40)), ("hf_", Alnum(30)), ("api_org_", Alnum(30)), ("sk_", Alnum(40)),
+    ("ABSK", Value(100)), ("bedrock-api-key-", Value(20)), ("pnu_", Alnum(30)), ("pnb_", Alnum(30)),
     // Code.
     ("ghp_", Alnum(30)), ("gho_", Alnum(30)), ("ghu_", Alnum(30)), ("ghs_", Dotted(30)), ("ghr_", Alnum(30)),
     ("github_pat_", Word(30)),
     ("glpat-", Dotted(20)), ("gldt-", Dotted(20)), ("glrt-", Dotted(20)), ("glcbt-", Dotted(20)),
     ("glptt-", Dotted(20)), ("glft-", Dotted(20)), ("glimt-", Dotted(20)), ("glagent-", Dotted(20)),
     ("gloas-", Dotted(20)), ("glsoat-", Dotted(20)), ("glffct-", Dotted(20)), ("GR1348941", Word(20)),
+    ("_gitlab_session=", Value(20)),
     ("ATATT3", Value(100)), ("ATCTT3", Value(100)), ("ATBB", Alnum(32)),
     ("bkua_", Hex(40)), ("CCIPAT_", Word(40)), ("CCIPRJ_", Word(40)), ("sgp_", Word(40)),
     ("squ_", Hex(40)), ("sqp_", Hex(40)), ("sqa_", Hex(40)), ("sntrys_", Value(40)), ("sntryu_", Hex(64)),
+    ("pat.", DigitParts([18, 18, 16])), ("sat.", DigitParts([18, 18, 16])), ("API-", Exactly(26)),
+    ("rdme_", Alnum(60)), ("s-s4t2ud-", Hex(64)), ("s-s4t2af-", Hex(64)),
     // Packages.
     ("npm_", Alnum(36)), ("pypi-", Word(50)), ("rubygems_", Hex(48)), ("cio", Alnum(32)),
     ("dckr_pat_", Word(20)), ("dckr_oat_", Word(20)), ("AKCp", Word(60)), ("CLOJARS_", Hex(60)),
+    ("cmVmd", Alnum(59)), ("CONTRIBSYS__COM=", Path(8)),
     // Clouds.
     ("AKIA", Upper(16)), ("ASIA", Upper(16)), ("ABIA", Upper(16)), ("ACCA", Upper(16)),
+    ("LTAI", Alnum(16)), ("Q~", AzureSecret), ("t1.9euel", Dotted(60)), ("AQVN", Word(35)), ("YC", Exactly(38)),
+    ("4b1d", Exactly(38)), ("v1.0-", Word(150)), ("sha256~", Word(40)), ("dnkey-", Word(26)), ("ico-", Alnum(32)),
+    ("dt0c01.", DigitParts([20, 60, 0])), ("tk-us-", Word(40)), ("webhook.office.com/webhookb2/", Path(40)),
     ("X-Amz-Signature=", Value(64)), ("X-Amz-Security-Token=", Value(40)),
     ("AIza", Word(30)), ("ya29.", Dotted(20)), ("GOCSPX-", Word(20)), ("1//0", Word(30)),
     ("AccountKey=", Value(40)), ("SharedAccessKey=", Value(40)), ("sig=", Value(40)),
@@ -66,11 +91,16 @@ const SHAPES: [(&str, Body); 143] = [
     ("dp.pt.", Alnum(30)), ("dp.st.", Dotted(30)), ("dp.ct.", Alnum(30)), ("dp.sa.", Alnum(30)),
     ("dp.scim.", Alnum(30)), ("dp.audit.", Alnum(30)),
     ("AGE-SECRET-KEY-1", Upper(50)), ("AGE-SECRET-KEY-PQ-1", Upper(50)),
+    ("A3-", Groups(30)), ("authress_", Authress), ("scauth_", Authress), ("sc_", Authress), ("ext_", Authress),
+    ("xprv", Alnum(100)),
     // Money and shops.
     ("sk_live_", Word(16)), ("sk_test_", Word(16)), ("rk_live_", Word(16)), ("rk_test_", Word(16)),
     ("whsec_", Value(16)), ("sq0atp-", Word(20)), ("sq0csp-", Word(20)), ("EAAA", Word(60)),
     ("shpat_", Hex(32)), ("shpca_", Hex(32)), ("shppa_", Hex(32)), ("shpss_", Hex(32)),
     ("access-production-", Word(36)),
+    ("access-sandbox-", Word(36)), ("access-development-", Word(36)), ("EZAK", Alnum(54)), ("EZTK", Alnum(54)),
+    ("FLWSECK", Word(17)), ("duffel_test_", Word(40)), ("duffel_live_", Word(40)), ("shippo_live_", Hex(40)),
+    ("shippo_test_", Hex(40)), ("sm_aat_", Alnum(16)), ("sm_pat_", Alnum(16)), ("sm_sat_", Alnum(16)),
     // Messages.
     ("xoxb-", Word(20)), ("xoxp-", Word(20)), ("xoxa-", Word(20)), ("xoxr-", Word(20)), ("xoxs-", Word(20)),
     ("xoxc-", Word(20)), ("xoxd-", Value(20)), ("xoxe-", Word(20)), ("xoxe.", Dotted(20)), ("xapp-", Word(20)),
@@ -79,57 +109,95 @@ const SHAPES: [(&str, Body); 143] = [
     ("MT", DISCORD), ("Mj", DISCORD), ("Mz", DISCORD), ("ND", DISCORD), ("NT", DISCORD), ("Nj", DISCORD),
     ("Nz", DISCORD), ("OD", DISCORD), ("OT", DISCORD),
     (":AA", Telegram), ("SK", Hex(32)), ("key-", Hex(32)), ("SG.", Parts([16, 30, 0])),
-    ("xkeysib-", Word(60)),
+    ("xkeysib-", Word(60)), ("-us", Mailchimp), ("SSWS ", Value(30)),
+    ("EAAB", Alnum(80)), ("EAAC", Alnum(80)), ("EAAG", Alnum(80)), ("EAAM", Alnum(80)),
     // Work.
     ("lin_api_", Alnum(30)), ("lin_oauth_", Alnum(30)), ("ntn_", Alnum(40)), ("secret_", Alnum(43)),
     ("PMAK-", Word(50)), ("figd_", Word(40)), ("glc_", Value(32)),
+    ("pat", DigitParts([14, 60, 0])), ("p8e-", Alnum(32)), ("sl.", Word(100)), ("tfp_", Word(40)),
+    ("fio-u-", Word(60)), ("NRJS-", Alnum(19)), ("NRII-", Word(30)),
 ];
 
 /// Those that have no provider, or too many.
 #[rustfmt::skip]
-const COMMON: [(&str, Body); 8] = [
+const COMMON: [(&str, Body); 14] = [
+    ("Basic ", Login), ("basic ", Login), ("eyJrIjoi", Value(60)), ("ZXlKaGJHY2lPaU", Value(40)),
+    ("ZXlKMGVYQWlPaU", Value(40)), ("ZXlKcmFXUWlPaU", Value(40)),
     ("eyJ", Parts([10, 10, 0])), ("glsa_", Word(32)), ("NRAK-", Alnum(27)), ("aio_", Alnum(28)),
     ("Bearer ", Value(16)), ("bearer ", Value(16)), ("BEARER ", Value(16)), ("sk.eyJ", Dotted(60)),
 ];
 
-static STARTS: LazyLock<AhoCorasick> = LazyLock::new(|| {
-    let starts = SHAPES.iter().chain(&COMMON).map(|(start, _)| start);
-    AhoCorasick::builder()
-        .match_kind(MatchKind::LeftmostLongest)
-        .build(starts)
-        .expect("a fixed and short list")
-});
+static STARTS: Search = Search::new(|| search::quick(starts()), || search::fast(starts()));
+
+fn starts() -> impl Iterator<Item = &'static str> {
+    SHAPES.iter().chain(&COMMON).map(|(start, _)| *start)
+}
 
 /// Tokens by their shape.
 pub(super) fn tokens(text: &str) -> Vec<Spot<'_>> {
     let mut spots = Vec::new();
     let mut from = 0;
-    for start in STARTS.find_iter(text) {
-        if start.start() < from || !is_start(text, start.start()) {
-            continue;
-        }
+    for start in STARTS.each(text) {
         let number = start.pattern().as_usize();
-        let Some((_, body)) = SHAPES.iter().chain(&COMMON).nth(number) else {
+        let Some((name, body)) = SHAPES.iter().chain(&COMMON).nth(number) else {
             continue;
         };
+        if start.start() < from || !body.can_start(text, start.start()) {
+            continue;
+        }
         let found = body.at(&text[start.end()..]);
         let end = start.end() + found.len();
+        let free_from = from;
         // A long text that is no token is not looked at again, or the time would not be linear.
         if found.len() > LONG {
             from = end;
         }
-        let start = match body {
-            Value(_) => start.end(),
-            // The colon stays, and the number of the bot before it.
-            Telegram => start.start() + 1,
-            _ => start.start(),
-        };
-        if body.fits(found) {
-            from = end;
-            spots.push(Spot::at(start..end));
+        if !body.fits(found) {
+            continue;
         }
+        let start = body.first(&start.range());
+        if start < free_from {
+            continue;
+        }
+        let is_aws_id = matches!(*name, "AKIA" | "ASIA");
+        let secret = is_aws_id.then(|| aws_secret_near(text, free_from, start..end)).flatten();
+        from = secret.iter().map(|secret| secret.end).fold(end, usize::max);
+        let mut both = [Some(start..end), secret];
+        both.sort_by_key(|range| range.as_ref().map_or(usize::MAX, |range| range.start));
+        spots.extend(both.into_iter().flatten().map(Spot::at));
     }
     spots
+}
+
+/// The secret key that belongs to the id of an AWS key: forty letters of base64, which nothing but the id
+/// beside them gives away.
+fn aws_secret_near(text: &str, from: usize, id: Range<usize>) -> Option<Range<usize>> {
+    const NEAR: usize = 200;
+    const LENGTH: usize = 40;
+    let is_in = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let bytes = text.as_bytes();
+    let is_secret = |run: &Range<usize>| {
+        let run = &bytes[run.clone()];
+        let has = |is_in: fn(&u8) -> bool| run.iter().any(is_in);
+        run.len() == LENGTH
+            && has(u8::is_ascii_digit)
+            && has(u8::is_ascii_uppercase)
+            && has(u8::is_ascii_lowercase)
+    };
+    let find = |within: Range<usize>| {
+        let mut at = within.start;
+        std::iter::from_fn(|| {
+            at += bytes[at..within.end].iter().position(|byte| is_in(*byte))?;
+            let start = at;
+            at += bytes[at..within.end].iter().take_while(|byte| is_in(**byte)).count();
+            Some(start..at)
+        })
+        .find(is_secret)
+    };
+    let end = text.len().min(id.end + NEAR);
+    let next = text[id.end..text.floor_char_boundary(end)].find("AKIA").map(|at| id.end + at);
+    find(id.end..next.unwrap_or(end))
+        .or_else(|| find(from.max(id.start.saturating_sub(NEAR))..id.start))
 }
 
 impl Body {
@@ -140,16 +208,22 @@ impl Body {
         };
         match self {
             Word(_) | Hex(_) | Telegram => run(is_word),
-            Alnum(_) => run(|byte| byte.is_ascii_alphanumeric()),
+            Alnum(_) | Exactly(_) => run(|byte| byte.is_ascii_alphanumeric()),
             Upper(_) => run(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit()),
-            Value(_) => run(is_value).trim_end_matches('.'),
-            Dotted(_) | Parts(_) => run(is_dotted).trim_end_matches('.'),
+            Groups(_) => {
+                run(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'-')
+            }
+            Value(_) | Login => run(is_value).trim_end_matches('.'),
+            Path(_) => run(|byte| is_value(byte) || matches!(byte, b'@' | b':')),
+            Dotted(_) | Parts(_) | DigitParts(_) | Authress => run(is_dotted).trim_end_matches('.'),
+            AzureSecret => run(|byte| is_dotted(byte) || byte == b'~'),
+            Mailchimp => run(|byte| byte.is_ascii_digit()),
         }
     }
 
     fn fits(self, found: &str) -> bool {
         match self {
-            Word(least) | Alnum(least) | Dotted(least) | Value(least) => {
+            Word(least) | Alnum(least) | Dotted(least) | Value(least) | Path(least) => {
                 found.len() >= least && is_varied(found)
             }
             Upper(least) => found.len() >= least,
@@ -157,21 +231,68 @@ impl Body {
                 let is_hex = hex.bytes().all(|byte| byte.is_ascii_hexdigit());
                 is_hex && (after.is_empty() || after.starts_with('-'))
             }),
-            Parts(least) => {
-                let mut parts = found.split('.');
-                least.into_iter().all(|least| parts.next().map_or(0, str::len) >= least)
+            Exactly(length) => {
+                found.len() == length
+                    && found.bytes().any(|byte| byte.is_ascii_digit())
+                    && !found.bytes().all(|byte| byte.is_ascii_hexdigit())
             }
+            Groups(least) => {
+                let has_digit = found.bytes().any(|byte| byte.is_ascii_digit());
+                found.len() >= least && has_digit && found.matches('-').count() >= 4
+            }
+            Parts(least) => has_parts(found, least),
+            DigitParts(least) => {
+                let has_digit = |part: &str| part.bytes().any(|byte| byte.is_ascii_digit());
+                has_parts(found, least) && found.split('.').take(2).all(has_digit)
+            }
+            Authress => found.len() >= 50 && found.contains(".acc") && is_varied(found),
+            AzureSecret => (31..=34).contains(&found.len()) && is_varied(found),
             Telegram => found.len() == 33,
+            Mailchimp => (1..=2).contains(&found.len()),
+            Login => is_login(found),
+        }
+    }
+
+    /// Where the secret starts, given where its mark stands.
+    fn first(self, mark: &Range<usize>) -> usize {
+        match self {
+            Value(_) | Path(_) | Login => mark.end,
+            // The colon stays, and the number of the bot before it.
+            Telegram => mark.start + 1,
+            AzureSecret => mark.start - 4,
+            Mailchimp => mark.start - 32,
+            _ => mark.start,
+        }
+    }
+
+    /// Whether a token can start here: not inside a word, but after an escape, a colour or a dash.
+    fn can_start(self, text: &str, at: usize) -> bool {
+        let before = &text.as_bytes()[..at];
+        match self {
+            Telegram => {
+                let digits = before.iter().rev().take(12).take_while(|byte| byte.is_ascii_digit());
+                digits.count() >= 8
+            }
+            AzureSecret => match before {
+                [rest @ .., one, two, three, digit] => {
+                    digit.is_ascii_digit()
+                        && [one, two, three].iter().all(|byte| is_dotted(**byte) || **byte == b'~')
+                        && rest.last().is_none_or(|byte| !is_word(*byte))
+                }
+                _ => false,
+            },
+            Mailchimp => {
+                let hex = before.iter().rev().take(33).take_while(|byte| byte.is_ascii_hexdigit());
+                let n_hex = hex.count();
+                n_hex == 32 && before.iter().rev().nth(32).is_none_or(|byte| !is_word(*byte))
+            }
+            _ => is_start(before),
         }
     }
 }
 
-/// Whether a token can start here: not inside a word, but after an escape, a colour or a dash.
-fn is_start(text: &str, at: usize) -> bool {
-    let before = &text.as_bytes()[at.saturating_sub(12)..at];
-    if text[at..].starts_with(":AA") {
-        return before.iter().rev().take_while(|byte| byte.is_ascii_digit()).count() >= 8;
-    }
+fn is_start(before: &[u8]) -> bool {
+    let before = &before[before.len().saturating_sub(12)..];
     match before {
         [] => true,
         [.., b'%', high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => true,
@@ -185,15 +306,48 @@ fn is_start(text: &str, at: usize) -> bool {
     }
 }
 
+fn has_parts(found: &str, least: [usize; 3]) -> bool {
+    let mut parts = found.split('.');
+    least.into_iter().all(|least| parts.next().map_or(0, str::len) >= least)
+}
+
+/// Whether this is base64 of a user, a colon and a password.
+pub(super) fn is_login(found: &str) -> bool {
+    let mut bits = 0_u32;
+    let mut n_bits = 0;
+    let mut plain = Vec::new();
+    for byte in found.trim_end_matches('=').bytes() {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return false,
+        };
+        bits = bits << 6 | u32::from(value);
+        n_bits += 6;
+        if n_bits >= 8 {
+            n_bits -= 8;
+            plain.push((bits >> n_bits) as u8);
+        }
+    }
+    let text = str::from_utf8(&plain).unwrap_or_default();
+    let is_printable = !text.chars().any(char::is_control);
+    text.len() >= 5
+        && is_printable
+        && text.split_once(':').is_some_and(|(_, after)| !after.is_empty())
+}
+
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-fn is_dotted(byte: u8) -> bool {
+pub(super) fn is_dotted(byte: u8) -> bool {
     is_word(byte) || byte == b'.'
 }
 
-fn is_value(byte: u8) -> bool {
+pub(super) fn is_value(byte: u8) -> bool {
     is_dotted(byte) || matches!(byte, b'+' | b'/' | b'=' | b'~' | b'%')
 }
 
@@ -201,81 +355,4 @@ fn is_value(byte: u8) -> bool {
 fn is_varied(found: &str) -> bool {
     let has = |is_in: fn(&u8) -> bool| found.as_bytes().iter().any(is_in);
     has(u8::is_ascii_digit) || has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase)
-}
-
-/// Private keys, each as a whole, also with their line ends escaped. One that breaks off goes as far as
-/// it looks like one.
-pub(super) fn keys(text: &str) -> Vec<Spot<'_>> {
-    const BEGIN: &str = "-----BEGIN ";
-    const DASHES: &str = "-----";
-    /// As in `OPENSSH PRIVATE KEY`.
-    const LONGEST_KIND: usize = 60;
-    let mut spots = Vec::new();
-    let mut from = 0;
-    for (start, _) in text.match_indices(BEGIN) {
-        let kind = &text[start + BEGIN.len()..];
-        let kind = &kind[..kind.floor_char_boundary(LONGEST_KIND)];
-        let Some(length) = kind.find(DASHES).filter(|end| kind[..*end].contains("PRIVATE KEY"))
-        else {
-            continue;
-        };
-        if start < from {
-            continue;
-        }
-        from = end_of_key(text, start + BEGIN.len() + length + DASHES.len());
-        spots.push(Spot::at(start..from));
-    }
-    spots
-}
-
-fn end_of_key(text: &str, body: usize) -> usize {
-    const END: &str = "-----END ";
-    let rest = &text[body..];
-    let dashes = rest.find("-----").unwrap_or(rest.len());
-    let quote = rest[..dashes].find(['"', '\'', '`']);
-    if quote.is_none() && rest[dashes..].starts_with(END) {
-        let kind = &rest[dashes + END.len()..];
-        let kind = &kind[..kind.floor_char_boundary(60)];
-        let closing = kind.find("-----").map_or(0, |closing| closing + 5);
-        return body + dashes + END.len() + closing;
-    }
-    let mut before = b'\n';
-    let length = rest.bytes().take(quote.unwrap_or(dashes)).take_while(|byte| {
-        let is_indent = *byte == b' ' && matches!(before, b'\n' | b' ' | b':');
-        before = *byte;
-        is_indent || is_value(*byte) || matches!(byte, b'\n' | b'\r' | b'\t' | b'\\' | b':' | b',')
-    });
-    // A backslash before the quote belongs to the quote.
-    let length = rest[..length.count()].trim_end_matches('\\').trim_end().len();
-    body + length
-}
-
-/// Passwords in URLs. The user and the host stay.
-pub(super) fn urls(text: &str) -> Vec<Spot<'_>> {
-    let mut spots = Vec::new();
-    // Some encoders of JSON escape the slash.
-    for mark in ["://", ":\\/\\/"] {
-        for (at, _) in text.match_indices(mark) {
-            spots.extend(password_at(text, at + mark.len()).map(Spot::at));
-        }
-    }
-    spots.sort_by_key(|spot| spot.range.start);
-    spots
-}
-
-/// The password in a value that is a URL.
-pub(super) fn password_in_url(value: &str) -> Option<&str> {
-    let host = value.find("://")? + 3;
-    password_at(value, host).map(|range| &value[range])
-}
-
-fn password_at(text: &str, start: usize) -> Option<Range<usize>> {
-    let rest = &text[start..];
-    let is_end = |letter: char| letter.is_whitespace() || "/?#\"'`\\<>,|".contains(letter);
-    let place = &rest[..rest.find(is_end).unwrap_or(rest.len())];
-    let (login, _) = place.rsplit_once('@')?;
-    let (user, password) = login.split_once(':')?;
-    let is_hidden = password.is_empty() || assigned::is_placeholder(password);
-    let at = start + user.len() + 1;
-    (!is_hidden).then(|| at..at + password.len())
 }
