@@ -4,7 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 
 pub mod agents;
+mod fuse;
 mod mcp;
+mod mounts;
 mod normalize;
 mod processes;
 mod terminal;
@@ -23,7 +25,9 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+pub use fuse::FixedTimes;
 pub use mcp::McpClient;
+pub use mounts::{Mounted, erofs, make_ext4, make_old};
 pub use normalize::{Normalizer, without_costs};
 pub use processes::{hang_up, kill, terminate, until};
 pub use tmux::TmuxServer;

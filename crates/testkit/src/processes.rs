@@ -62,9 +62,21 @@ pub fn until(what: &str, mut is_there: impl FnMut() -> bool) {
     panic!("{what} did not come");
 }
 
-/// `kill -9`
+/// `kill -9`, and waits until the process is gone. The signal alone only begins its end: for a moment it still
+/// counts as running and still holds its locks.
 pub fn kill(process: i32) {
     send(process, Signal::KILL);
+    until("the end of a killed process", || is_gone(process));
+}
+
+/// Has a process ended, with all its threads? Its environment cannot be read any more some time before that.
+pub(crate) fn is_gone(process: i32) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else {
+        return true;
+    };
+    let state = stat.rfind(')').and_then(|at| stat[at + 1..].split_whitespace().next());
+    let n_threads = fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count);
+    matches!(state, Some("Z" | "X")) && n_threads <= 1
 }
 
 /// Asks a process to end.

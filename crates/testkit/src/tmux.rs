@@ -1,5 +1,6 @@
 //! A tmux server that belongs to one test.
 
+use crate::processes::{is_gone, until};
 use crate::{TestEnv, left_out};
 
 /// Ends the server when the test ends.
@@ -34,6 +35,14 @@ impl TmuxServer<'_> {
     pub fn run_aside(&self, line: &str) {
         let line = format!("env -u TMUX -u TMUX_PANE {line}");
         self.ask(&["-L", ASIDE, "new-session", "-d", "-s", ASIDE, &line]);
+    }
+
+    /// Ends the server, and waits until all that ran for this test has ended as well: a supervisor that loses its
+    /// terminal saves first.
+    pub fn end(self) {
+        let running = self.env.processes();
+        drop(self);
+        until("the end of all that ran in tmux", || running.iter().all(|(pid, _)| is_gone(*pid)));
     }
 
     /// Presses keys there.
