@@ -17,6 +17,8 @@ pub fn try_one(bytes: &[u8]) {
         workspace: folder.path().to_owned(),
         store: folder.path().join("store"),
         user_config: folder.path().join("config.toml"),
+        local_records: None,
+        unused_store: None,
     };
     let write = |user: &[u8], workspace: &[u8]| {
         fs::write(&home.user_config, user).expect("a new folder takes a file");

@@ -59,7 +59,7 @@ fn check_stat_cache(bytes: &[u8]) {
     }
     let checksum = *blake3::hash(records).as_bytes();
     let tie = *blake3::hash(&[base.as_slice(), &checksum].concat()).as_bytes();
-    let file = [b"BIVSTAT2".as_slice(), &checksum, &base, &tie, records].concat();
+    let file = [b"BIVSTAT3".as_slice(), &checksum, &base, &tie, records].concat();
     let folder = tempfile::tempdir().expect("there is room for a folder");
     let path = folder.path().join("cache.stat");
     fs::write(&path, &file).expect("a new folder takes a file");

@@ -1,6 +1,8 @@
 //! JSON that leaves the process. Keys are stable: added, never changed.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 use bivouac_core::agent::AgentKind;
 use bivouac_core::checkpoint::{Coverage, State, Trigger};
@@ -8,12 +10,15 @@ use bivouac_core::conversation::{ConversationSummary, Tokens};
 use bivouac_core::environment::{self, Environment};
 use bivouac_core::git::GitFacts;
 use bivouac_core::operation::Outcome;
+use bivouac_core::path::{PathBytes, RelPath};
 use bivouac_core::session::Status;
 use bivouac_core::terminal::Terminal;
 use bivouac_core::work::{Difference, Work};
-use bivouac_core::{checkpoint, session, text};
+use bivouac_core::{checkpoint, session};
 use bivouac_engine::compare::{ChangeKind, Comparison};
+use bivouac_engine::excluded;
 use bivouac_journal::query::{KeptCheckpoint, LogLine};
+use bivouac_snapshot::database::in_use;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -26,7 +31,7 @@ pub struct Session {
     pub status: Status,
     pub reason: Option<String>,
     pub until: Option<String>,
-    pub workspace: String,
+    pub workspace: PathBytes,
     pub metadata: Option<State>,
     pub created_at: String,
     pub updated_at: String,
@@ -43,7 +48,7 @@ impl From<&session::Session> for Session {
             status: it.status,
             reason: it.reason.as_ref().map(|reason| reason.as_str().to_owned()),
             until: it.until.map(|until| until.to_string()),
-            workspace: it.workspace.to_string(),
+            workspace: path_bytes(it.workspace.as_bytes()),
             metadata: it.metadata.clone(),
             created_at: it.created_at.to_string(),
             updated_at: it.updated_at.to_string(),
@@ -184,7 +189,7 @@ pub struct CheckpointDetails {
 
 #[derive(Serialize)]
 pub struct File {
-    pub path: String,
+    pub path: PathBytes,
     pub kind: &'static str,
     pub mode: Option<String>,
     pub size_bytes: Option<u64>,
@@ -192,7 +197,7 @@ pub struct File {
 
 #[derive(Serialize)]
 pub struct NotCovered {
-    pub path: String,
+    pub path: PathBytes,
     pub reason: checkpoint::Gap,
 }
 
@@ -204,6 +209,8 @@ pub struct Saved {
     /// Files that differ from the session's checkpoint before; null for its first.
     pub changed: Option<u64>,
     pub stored_bytes: u64,
+    /// The patterns of `workspace.exclude`, where they left something out.
+    pub excluded_by: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -226,7 +233,7 @@ pub struct Diff {
 
 #[derive(Serialize)]
 pub struct DiffFile {
-    pub path: String,
+    pub path: PathBytes,
     pub status: &'static str,
     pub lines_added: Option<u64>,
     pub lines_removed: Option<u64>,
@@ -243,7 +250,7 @@ pub struct DiffFile {
 impl From<&Comparison> for Diff {
     fn from(it: &Comparison) -> Self {
         let files = it.files.iter().map(|file| DiffFile {
-            path: path(file.path.as_bytes()),
+            path: path_bytes(file.path.as_bytes()),
             status: status_word(file.kind),
             lines_added: file.lines.map(|lines| lines.added),
             lines_removed: file.lines.map(|lines| lines.removed),
@@ -284,14 +291,48 @@ pub struct Restore {
     pub plan: String,
     pub steps: Vec<Step>,
     pub not_covered: BTreeMap<checkpoint::Gap, u64>,
+    /// Databases that stay as they are because another process has them open.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub in_use: Vec<InUse>,
+    /// Paths that a rollback does not restore because they are excluded now or were when the checkpoint was taken, and
+    /// the patterns that are configured now.
+    pub excluded: Excluded,
     /// What came of it; null for a dry run, and when nothing had to be done.
     pub result: Option<RestoreResult>,
 }
 
 #[derive(Serialize)]
+pub struct Excluded {
+    pub n_paths: usize,
+    /// The first hundred of them.
+    pub paths: Vec<PathBytes>,
+    pub patterns: Vec<String>,
+}
+
+impl From<&excluded::Excluded> for Excluded {
+    fn from(it: &excluded::Excluded) -> Self {
+        let all = it.now.iter().chain(&it.then);
+        let paths = all.take(100).map(|(name, _)| path_bytes(name.as_bytes())).collect();
+        Self { n_paths: it.now.len() + it.then.len(), paths, patterns: it.patterns.clone() }
+    }
+}
+
+#[derive(Serialize)]
 pub struct Step {
-    pub path: String,
+    pub path: PathBytes,
     pub action: &'static str,
+}
+
+#[derive(Serialize)]
+pub struct InUse {
+    pub path: PathBytes,
+    pub pid: Option<u32>,
+}
+
+impl From<&in_use::InUse> for InUse {
+    fn from(it: &in_use::InUse) -> Self {
+        Self { path: path_bytes(it.path.as_bytes()), pid: it.pid }
+    }
 }
 
 #[derive(Serialize)]
@@ -301,12 +342,15 @@ pub struct RestoreResult {
     pub written: u64,
     pub removed: u64,
     pub left_alone: Vec<LeftAlone>,
+    /// Restored, but without set-user-id and set-group-id bits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub without_set_id: Vec<PathBytes>,
     pub stash: Option<String>,
 }
 
 #[derive(Serialize)]
 pub struct LeftAlone {
-    pub path: String,
+    pub path: PathBytes,
     pub reason: bivouac_core::operation::WhyLeft,
 }
 
@@ -314,8 +358,12 @@ pub fn left_alone(outcome: &Outcome) -> Vec<LeftAlone> {
     outcome
         .left_alone
         .iter()
-        .map(|left| LeftAlone { path: path(left.path.as_bytes()), reason: left.why })
+        .map(|left| LeftAlone { path: path_bytes(left.path.as_bytes()), reason: left.why })
         .collect()
+}
+
+pub fn paths(paths: &[RelPath]) -> Vec<PathBytes> {
+    paths.iter().map(|it| path_bytes(it.as_bytes())).collect()
 }
 
 #[derive(Serialize)]
@@ -337,12 +385,14 @@ impl From<&LogLine> for Log {
     }
 }
 
-/// A path as text: as it is where it is UTF-8, else with the other bytes written out.
-pub fn path(bytes: &[u8]) -> String {
-    match std::str::from_utf8(bytes) {
-        Ok(path) => path.to_owned(),
-        Err(_) => text::printable_bytes(bytes),
-    }
+/// The same of a path that is bytes already.
+pub fn path_bytes(path: &[u8]) -> PathBytes {
+    PathBytes::new(path)
+}
+
+/// A path as all our documents carry it, whether its bytes are UTF-8 or not.
+pub fn path(path: impl AsRef<OsStr>) -> PathBytes {
+    PathBytes::new(path.as_ref().as_bytes())
 }
 
 pub fn octal(mode: u16) -> String {

@@ -42,9 +42,11 @@ pub fn usage(error: &clap::Error) -> Exit {
     if std::env::args_os().any(|arg| arg == "--json") {
         let text = error.render().to_string();
         let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        let _nowhere_left_to_say_it = Ui::new(Form::Json).data(&json!({
+        let mut ui = Ui::new(Form::Json);
+        let document = json!({
             "error": { "message": message, "causes": [], "hint": "see `biv --help`" }
-        }));
+        });
+        let _nowhere_left_to_say_it = ui.data(&document).and_then(|()| ui.finish());
     }
     Exit::Usage
 }

@@ -30,6 +30,16 @@ pub struct Ui {
     is_part: bool,
     redactor: Redactor,
     voice: Voice,
+    answered: Answered,
+}
+
+/// What stdout has for programs. A document is printed when the command ends, so that it is the only one: an error
+/// behind it takes its place.
+enum Answered {
+    Nothing,
+    Document(Value),
+    /// Something is on stdout already: a stream that was asked for, or the one document.
+    Printed,
 }
 
 /// Where words go.
@@ -59,7 +69,13 @@ impl Ui {
         let stdout = AutoStream::new(io::stdout(), colours(&io::stdout()));
         let stderr = AutoStream::new(io::stderr(), colours(&io::stderr()));
         let voice = Voice::Streams { stdout, stderr };
-        Self { form, is_part: false, redactor: Redactor::default(), voice }
+        Self {
+            form,
+            is_part: false,
+            redactor: Redactor::default(),
+            voice,
+            answered: Answered::Nothing,
+        }
     }
 
     /// One that prints nothing, and keeps what is said.
@@ -143,21 +159,36 @@ impl Ui {
         }
     }
 
-    /// The whole answer, for programs.
+    /// The whole answer, for programs. A command that has a second one gave a better answer.
     pub fn data(&mut self, document: &impl Serialize) -> io::Result<()> {
-        match self.form {
-            Form::Text => Ok(()),
-            Form::Json if self.is_part => Ok(()),
-            Form::Json => {
-                let document = self.redacted(document)?;
-                match &mut self.voice {
-                    Voice::Streams { stdout, .. } => writeln!(stdout, "{document:#}"),
-                    Voice::Kept(kept) => {
-                        kept.answer.document = Some(document);
-                        Ok(())
-                    }
-                }
+        if self.form == Form::Text || self.is_part {
+            return Ok(());
+        }
+        let document = self.redacted(document)?;
+        match (&mut self.voice, &self.answered) {
+            (Voice::Kept(kept), _) => kept.answer.document = Some(document),
+            (Voice::Streams { .. }, Answered::Printed) => {}
+            (Voice::Streams { .. }, _) => self.answered = Answered::Document(document),
+        }
+        Ok(())
+    }
+
+    /// Prints the document, if there is one. Called at the end of a command, and before another program takes over.
+    pub fn finish(&mut self) -> io::Result<()> {
+        let Voice::Streams { stdout, .. } = &mut self.voice else {
+            return Ok(());
+        };
+        if self.form == Form::Text {
+            return Ok(());
+        }
+        match std::mem::replace(&mut self.answered, Answered::Printed) {
+            Answered::Document(document) => {
+                writeln!(stdout, "{document:#}")?;
+                stdout.flush()
             }
+            // Whoever asked for a document gets one, also from a command that has nothing to say.
+            Answered::Nothing => writeln!(stdout, "{{}}"),
+            Answered::Printed => Ok(()),
         }
     }
 
@@ -170,24 +201,28 @@ impl Ui {
         self.form == Form::Json
     }
 
-    /// One of many answers, for programs: a document on a line.
+    /// One of many answers, for programs: a document on a line, printed at once.
     pub fn line(&mut self, document: &impl Serialize) -> io::Result<()> {
-        match self.form {
-            Form::Text => Ok(()),
-            Form::Json => {
-                let document = self.redacted(document)?;
-                match &mut self.voice {
-                    Voice::Streams { stdout, .. } => {
-                        writeln!(stdout, "{document}")?;
-                        stdout.flush()
-                    }
-                    Voice::Kept(kept) => {
-                        kept.answer.document = Some(document);
-                        Ok(())
-                    }
-                }
+        if self.form == Form::Text {
+            return Ok(());
+        }
+        let document = self.redacted(document)?;
+        match &mut self.voice {
+            Voice::Streams { stdout, .. } => {
+                self.answered = Answered::Printed;
+                writeln!(stdout, "{document}")?;
+                stdout.flush()
+            }
+            Voice::Kept(kept) => {
+                kept.answer.document = Some(document);
+                Ok(())
             }
         }
+    }
+
+    /// Something else is on stdout, because it was asked for: the answer is a stream, not a document.
+    pub fn streams(&mut self) {
+        self.answered = Answered::Printed;
     }
 
     fn redacted(&self, document: &impl Serialize) -> io::Result<Value> {
@@ -422,6 +457,14 @@ pub fn quote(word: &str) -> String {
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+/// The same of a path, which need not be text.
+pub fn quote_bytes(path: &[u8]) -> String {
+    match std::str::from_utf8(path) {
+        Ok(text) => quote(text),
+        Err(_) => format!("$'{}'", path.escape_ascii()),
     }
 }
 

@@ -3,8 +3,22 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bivouac_core::redact::file::is_settings;
+
+use crate::bounded;
+
 /// Files larger than this are no settings.
 const MAX_BYTES: u64 = 256 << 10;
+
+/// What is in such a file. Nothing, if it is not a regular file of a usual size.
+pub fn read(path: &Path) -> Option<String> {
+    let bytes = bounded::read(path, MAX_BYTES).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn is_usual(meta: &fs::Metadata) -> bool {
+    meta.is_file() && meta.len() <= MAX_BYTES
+}
 
 /// The `.env` files of a workspace, down to so many folders below its top.
 pub fn files_in(folder: &Path, deepest: usize) -> Vec<PathBuf> {
@@ -18,9 +32,9 @@ pub fn files_in(folder: &Path, deepest: usize) -> Vec<PathBuf> {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            if name.starts_with(".env") {
-                let is_small = |meta: fs::Metadata| meta.is_file() && meta.len() <= MAX_BYTES;
-                found.extend(fs::metadata(entry.path()).is_ok_and(is_small).then(|| entry.path()));
+            if is_settings(name.as_bytes()) {
+                let is_usual = |meta: fs::Metadata| is_usual(&meta);
+                found.extend(fs::metadata(entry.path()).is_ok_and(is_usual).then(|| entry.path()));
             } else if depth < deepest
                 && n_seen + folders.len() < MANY_FOLDERS
                 && !name.starts_with('.')
@@ -113,13 +127,21 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "A=b").unwrap();
         };
-        for path in ["kept", ".env", "apps/api/.env.local", "node_modules/x/.env", "a/b/c/.env"] {
+        for path in [
+            "kept",
+            ".env",
+            ".env.example",
+            "prod.env",
+            "apps/api/.env.local",
+            "node_modules/x/.env",
+            "a/b/c/.env",
+        ] {
             write(path);
         }
         std::os::unix::fs::symlink("../kept", folder.path().join("apps/.env")).unwrap();
         let mut found = files_in(folder.path(), 2);
         found.sort();
-        let expected = [".env", "apps/.env", "apps/api/.env.local"];
+        let expected = [".env", "apps/.env", "apps/api/.env.local", "prod.env"];
         assert_eq!(found, expected.map(|path| folder.path().join(path)));
     }
 }

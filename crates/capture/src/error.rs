@@ -18,8 +18,18 @@ pub enum Error {
     Io { path: PathBuf, source: io::Error },
     #[error("could not read the agent's database")]
     Database(#[from] rusqlite::Error),
-    #[error("a path has to be text here, and is not")]
+    #[error("a path is not valid UTF-8, and the program that would be given it only takes text")]
     NotText,
+    #[error(
+        "the repository's own configuration defines `{name}`, a program that a stash would run"
+    )]
+    RepositoryFilter { name: String },
+    #[error(
+        "`{path}` is a submodule, and a stash would run the programs that its own configuration names"
+    )]
+    SubmoduleStash { path: String },
+    #[error("`{}` is not an index that can be read: {why}", path.display())]
+    BadIndex { path: PathBuf, why: String },
     #[error("`{program}` answered something unexpected: {what}")]
     Unexpected { program: String, what: &'static str },
 }
@@ -34,12 +44,18 @@ impl Error {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NotStarted { .. } => Some("check that it is installed and on the `PATH`"),
+            Self::RepositoryFilter { .. } | Self::SubmoduleStash { .. } => {
+                Some("leave `--stash` out, or run `git stash` yourself if you trust the program")
+            }
             Self::TooSlow { .. }
             | Self::Failed { .. }
             | Self::Unexpected { .. }
             | Self::Io { .. }
-            | Self::Database(_)
-            | Self::NotText => None,
+            | Self::BadIndex { .. }
+            | Self::Database(_) => None,
+            Self::NotText => Some(
+                "use a store, workspace and home folder with UTF-8 names for this; `biv resume --brief --print` needs none",
+            ),
         }
     }
 }

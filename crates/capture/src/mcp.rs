@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::process::{Program, Talk};
+use crate::process::Program;
+use crate::talk::Talk;
 use crate::{Error, Result};
 
 const PROTOCOL: &str = "2025-06-18";

@@ -30,7 +30,6 @@ pub enum Notice {
 #[cfg(target_os = "linux")]
 mod inotify {
     use std::mem::MaybeUninit;
-    use std::path::PathBuf;
 
     use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
     use rustix::io::Errno;
@@ -108,47 +107,6 @@ mod inotify {
             }
         }
     }
-
-    /// Does everything that changes below a folder make itself known? What others change on a shared disk
-    /// does not.
-    pub fn tells_all(folder: &Path) -> io::Result<bool> {
-        Ok(tells_all_by(&std::fs::read_to_string("/proc/self/mounts")?, folder))
-    }
-
-    pub(super) fn tells_all_by(mounts: &str, folder: &Path) -> bool {
-        const SHARED: [&str; 16] = [
-            "9p",
-            "afs",
-            "beegfs",
-            "ceph",
-            "cifs",
-            "gfs2",
-            "glusterfs",
-            "gpfs",
-            "lustre",
-            "nfs",
-            "nfs4",
-            "ocfs2",
-            "smb3",
-            "smbfs",
-            "vboxsf",
-            "virtiofs",
-        ];
-        let is_shared = |kind: &str| SHARED.contains(&kind) || kind.starts_with("fuse");
-        let mounts: Vec<(PathBuf, bool)> = mounts
-            .lines()
-            .filter_map(|line| {
-                let mut words = line.split(' ').skip(1);
-                let place = words.next()?.replace("\\040", " ");
-                Some((PathBuf::from(place), is_shared(words.next()?)))
-            })
-            .collect();
-        // The last one mounted at the longest path above is the one we see.
-        let above = mounts.iter().filter(|(place, _)| folder.starts_with(place));
-        let own = above.max_by_key(|(place, _)| place.components().count());
-        let below = mounts.iter().filter(|(place, _)| place.starts_with(folder));
-        !own.is_some_and(|(_, is_shared)| *is_shared) && !below.into_iter().any(|(_, it)| *it)
-    }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -170,13 +128,7 @@ mod inotify {
             Err(io::ErrorKind::Unsupported.into())
         }
     }
-
-    pub fn tells_all(_folder: &Path) -> io::Result<bool> {
-        Ok(false)
-    }
 }
-
-pub use inotify::tells_all;
 
 impl AsFd for Notifier {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -207,20 +159,6 @@ mod tests {
         assert_eq!(told[told.len() - 2..], [went("src"), came("lib")]);
         fs::remove_dir_all(folder.path()).unwrap();
         assert!(notifier.drain().unwrap().contains(&Notice::Gone { watch }));
-    }
-
-    #[test]
-    fn disks_that_others_write_to_do_not_tell_all() {
-        let mounts = "/dev/vda / ext4 rw 0 0\nhost:/x /net/my\\040data nfs4 rw 0 0\nbox /w/shared 9p rw 0 0\n";
-        let check = |folder: &str, expected: bool| {
-            assert_eq!(inotify::tells_all_by(mounts, Path::new(folder)), expected, "{folder}");
-        };
-        check("/home/me", true);
-        check("/net/my data/project", false);
-        check("/net/my", true);
-        check("/w", false);
-        check("/w/shared/deep", false);
-        check("/w/other", true);
     }
 
     #[test]

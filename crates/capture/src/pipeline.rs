@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::bounded;
+
 /// Larger files are something else.
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -33,6 +35,7 @@ pub fn spine(folder: &Path) -> Vec<String> {
 }
 
 fn text_of(path: &Path) -> Option<String> {
-    let meta = path.symlink_metadata().ok()?;
-    (meta.is_file() && meta.len() <= MAX_BYTES).then(|| fs::read_to_string(path).ok())?
+    // A link in a workspace can lead anywhere.
+    path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
+    bounded::read_text(path, MAX_BYTES).ok()
 }

@@ -1,8 +1,9 @@
 //! Running other programs. None of ours is ever started with the caller's git or agent markers, and
 //! none can keep us waiting for ever.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -10,71 +11,98 @@ use std::time::{Duration, Instant};
 
 use bivouac_core::sabotage::{self, Fault};
 
-use crate::{Error, Result};
+use crate::search_path::{find_program, is_path, search_path};
+use crate::{Error, Result, running};
 
 /// Set for every program of ours, so that hooks they may run do not lead back to us.
 pub const WITHIN: &str = "BIV_WITHIN";
 
+/// Set for a process of ours that takes in a hook for another one, and for nothing that it starts.
+pub const HOOK_PART: &str = "BIV_HOOK_PART";
+
 /// What a program said that failed without a word.
 pub const NO_REASON: &str = "it gave no reason";
 
+/// How long git may sleep without using the processor before it counts as stuck.
+const STUCK: Duration = Duration::from_secs(3);
+
+/// More than git takes for a million files.
+const MOST_MEMORY: u64 = 2 << 30;
+
 /// A program to run to its end.
 pub struct Program {
-    name: String,
-    command: Command,
-    within: Duration,
+    pub(crate) name: String,
+    pub(crate) command: Command,
+    pub(crate) within: Duration,
     input: Vec<u8>,
+    /// Ended early if it sleeps this long: it has opened a FIFO that has no writer.
+    stuck_after: Option<Duration>,
+    /// The most memory it may take.
+    most_memory: Option<u64>,
 }
 
 impl Program {
-    pub fn new(name: &str) -> Self {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "this is the one place where programs are started"
-        )]
-        let mut command = Command::new(name);
-        command.env("LC_ALL", "C").env(WITHIN, "1");
+    /// A program by its name or path. A name is looked up in the absolute folders of the `PATH` alone, and the
+    /// program gets a `PATH` of those: with `.` in it, a workspace could bring its own `git` or `node`.
+    pub fn new(name: impl AsRef<OsStr>) -> Self {
+        let name = name.as_ref();
+        let mut command = command(name);
+        command.env("LC_ALL", "C").env(WITHIN, "1").env("PATH", search_path());
+        command.env_remove(HOOK_PART);
         for (variable, _) in std::env::vars_os() {
             if variable.as_encoded_bytes().starts_with(b"GIT_") {
                 command.env_remove(variable);
             }
         }
-        Self { name: name.to_owned(), command, within: Duration::from_secs(30), input: Vec::new() }
+        let (name, within) = (name.to_string_lossy().into_owned(), Duration::from_secs(30));
+        Self { name, command, within, input: Vec::new(), stuck_after: None, most_memory: None }
     }
 
-    /// Our own program, in the language of whoever started us.
+    /// Our own program, in the language and with the `PATH` of the caller.
     pub fn ours() -> Result<Self> {
         let own = std::env::current_exe().map_err(Error::io("biv"))?;
-        let mut program = Self::new(&own.to_string_lossy());
-        match std::env::var_os("LC_ALL") {
-            Some(language) => program.command.env("LC_ALL", language),
-            None => program.command.env_remove("LC_ALL"),
-        };
-        Ok(program)
+        Ok(Self::new(own).inherits("LC_ALL").inherits("PATH"))
     }
 
-    /// git, reading only: it takes no locks, refreshes no index, asks no questions.
+    /// git with every program off that a configuration can name, and without any connection: no hooks, no file
+    /// system monitor, no fetching of missing objects. It takes no locks and asks no questions.
+    ///
+    /// Filters are still on. Whatever only reads goes through `git::View`, which has none.
     pub fn git(folder: &Path) -> Self {
         let mut git = Self::new("git");
         git.command.current_dir(folder);
         if !sabotage::is(Fault::GitRefreshed) {
             git.command.arg("--no-optional-locks");
         }
-        git.command.args(["-c", "core.fsmonitor=false"]);
-        git.command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_LITERAL_PATHSPECS", "1");
+        git.command.args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
+        for (name, value) in [
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_LITERAL_PATHSPECS", "1"),
+            ("GIT_NO_LAZY_FETCH", "1"),
+            // Versions before 2.44 do not know the line above. No transport has this name.
+            ("GIT_ALLOW_PROTOCOL", "none"),
+        ] {
+            git.command.env(name, value);
+        }
         git
     }
 
     /// tmux, which may start its server: what is only meant for us must not become part of that.
     pub fn tmux() -> Self {
-        let mut tmux = Self::new("tmux");
-        tmux.command.env_remove(WITHIN).env_remove("BIV_SESSION").env_remove("LC_ALL");
-        if let Some(own) = std::env::var_os("LC_ALL") {
-            tmux.command.env("LC_ALL", own);
-        }
+        let mut tmux = Self::new("tmux").inherits("LC_ALL").inherits("PATH");
+        tmux.command.env_remove(WITHIN).env_remove("BIV_SESSION");
         // It speaks UTF-8 whatever the locale is.
         tmux.command.arg("-u");
         tmux
+    }
+
+    /// With a variable as the caller has it.
+    fn inherits(mut self, variable: &str) -> Self {
+        match std::env::var_os(variable) {
+            Some(value) => self.command.env(variable, value),
+            None => self.command.env_remove(variable),
+        };
+        self
     }
 
     /// As an agent starts it: what that leads to may lead back to us.
@@ -83,14 +111,15 @@ impl Program {
         self
     }
 
-    pub fn args<A: AsRef<std::ffi::OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
-        self.command.args(args);
+    /// For programs that only compute and read files of others: ended when it sleeps for seconds, and limited in the
+    /// memory that a file of gigabytes would fill.
+    pub(crate) fn only_reads(mut self) -> Self {
+        (self.stuck_after, self.most_memory) = (Some(STUCK), Some(MOST_MEMORY));
         self
     }
 
-    /// With this variable set as well.
-    pub fn variable(mut self, name: &str, value: &str) -> Self {
-        self.command.env(name, value);
+    pub fn args<A: AsRef<std::ffi::OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.command.args(args);
         self
     }
 
@@ -99,7 +128,8 @@ impl Program {
         self
     }
 
-    pub fn env(mut self, name: &str, value: &str) -> Self {
+    /// With this variable set as well.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
@@ -153,6 +183,9 @@ impl Program {
             .command
             .spawn()
             .map_err(|source| Error::NotStarted { program: self.name.clone(), source })?;
+        if let Some(most) = self.most_memory {
+            limit_memory(&child, most);
+        }
         if let Some(mut pipe) = child.stdin.take() {
             let input = std::mem::take(&mut self.input);
             // A program that does not read all of it has read enough.
@@ -160,9 +193,12 @@ impl Program {
         }
         let stdout = read_in_background(child.stdout.take());
         let stderr = read_in_background(child.stderr.take());
-        let Ok(output) = stdout.recv_timeout(self.within) else {
-            end(&mut child);
-            return Err(Error::TooSlow { program: self.name, within: self.within });
+        let output = match self.wait_for(&stdout, child.id()) {
+            Ok(output) => output,
+            Err(within) => {
+                end(&mut child);
+                return Err(Error::TooSlow { program: self.name, within });
+            }
         };
         let status = child
             .wait()
@@ -174,6 +210,88 @@ impl Program {
         let message =
             String::from_utf8_lossy(&words).lines().next().unwrap_or(NO_REASON).to_owned();
         Err(Error::Failed { program: self.name, message })
+    }
+
+    /// What a started program wrote, or for how long it was waited for in vain.
+    fn wait_for(&self, stdout: &mpsc::Receiver<Vec<u8>>, pid: u32) -> Result<Vec<u8>, Duration> {
+        let Some(stuck_after) = self.stuck_after else {
+            return stdout.recv_timeout(self.within).map_err(|_| self.within);
+        };
+        let deadline = Instant::now() + self.within;
+        let mut awake_at = Instant::now();
+        let mut used = None;
+        while Instant::now() < deadline {
+            if let Ok(output) = stdout.recv_timeout(stuck_after / 6) {
+                return Ok(output);
+            }
+            let now = running::sleeping(pid);
+            if now.is_none() || now != used {
+                awake_at = Instant::now();
+            } else if awake_at.elapsed() > stuck_after {
+                return Err(stuck_after);
+            }
+            used = now;
+        }
+        Err(self.within)
+    }
+}
+
+impl Program {
+    /// The same as [`Program::output`] without a thread of ours, for when there may be none to have. The program has
+    /// to read its input before it says anything.
+    pub fn output_alone(mut self, input: &[u8]) -> Result<Vec<u8>> {
+        let until = Instant::now() + self.within;
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let failed = |source| Error::NotStarted { program: self.name.clone(), source };
+        let mut child = self.command.spawn().map_err(failed)?;
+        if let Some(mut pipe) = child.stdin.take() {
+            // A program that has ended does not read; how it ended says the rest.
+            let _it_may_be_gone = pipe.write_all(input);
+        }
+        let output = child.stdout.take().map(|pipe| read_until(pipe, until));
+        let Some(output) = output.flatten() else {
+            end(&mut child);
+            return Err(Error::TooSlow { program: self.name, within: self.within });
+        };
+        match child.wait() {
+            Ok(status) if status.success() => Ok(output),
+            Ok(status) => Err(Error::Failed { program: self.name, message: status.to_string() }),
+            Err(source) => Err(Error::NotStarted { program: self.name, source }),
+        }
+    }
+}
+
+/// Limits the memory that a program allocates. What it maps from files, as git does with its packs, does not count.
+#[cfg(target_os = "linux")]
+fn limit_memory(child: &std::process::Child, most: u64) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let limit = Rlimit { current: Some(most), maximum: Some(most) };
+    // One that has ended already needs no limit.
+    let _may_be_gone = prlimit(Some(Pid::from_child(child)), Resource::Data, limit);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limit_memory(_child: &std::process::Child, _most: u64) {}
+
+/// All that a pipe has until it is closed; `None` if that takes too long.
+fn read_until(mut pipe: impl Read + std::os::fd::AsFd, until: Instant) -> Option<Vec<u8>> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let (mut bytes, mut chunk) = (Vec::new(), [0; 4096]);
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        match poll(&mut [PollFd::new(&pipe, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => return None,
+            Err(rustix::io::Errno::INTR) => continue,
+            _ => {}
+        }
+        match pipe.read(&mut chunk).ok()? {
+            0 => return Some(bytes),
+            n => bytes.extend_from_slice(&chunk[..n]),
+        }
     }
 }
 
@@ -193,151 +311,21 @@ impl Started {
     }
 }
 
-/// Where a program is that people call by its name.
-pub fn find_program(name: &str) -> Option<PathBuf> {
-    use std::os::unix::fs::PermissionsExt;
-    let is_program = |path: &PathBuf| {
-        path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
-    };
-    if name.contains('/') {
-        return Some(PathBuf::from(name)).filter(is_program);
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(is_program)
-}
-
-/// A program that is told lines and answers lines. It is given up at a deadline, and ends with us.
-pub struct Talk {
-    name: String,
-    child: Child,
-    /// What it is still to be told; gone once there is nothing more to say.
-    words: Option<mpsc::Sender<Vec<u8>>>,
-    answers: mpsc::Receiver<Vec<u8>>,
-    within: Duration,
-    deadline: Instant,
-}
-
-/// No answer is longer than this.
-const LONGEST_LINE: u64 = 4 << 20;
-/// So many answers may wait to be looked at.
-const WAITING_LINES: usize = 16;
-/// How long a program may take to end by itself.
-const FAREWELL: Duration = Duration::from_millis(500);
-
-impl Program {
-    /// Starts it, in a group of its own, to talk with it. What it says on the side is nobody's concern.
-    pub fn talk(mut self) -> Result<Talk> {
-        use std::os::unix::process::CommandExt;
-        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        self.command.process_group(0);
-        let mut child = self
-            .command
-            .spawn()
-            .map_err(|source| Error::NotStarted { program: self.name.clone(), source })?;
-        let (words, to_say) = mpsc::channel::<Vec<u8>>();
-        if let Some(mut pipe) = child.stdin.take() {
-            // A program that does not read must not keep us from giving up.
-            thread::spawn(move || to_say.iter().try_for_each(|line| pipe.write_all(&line)));
-        }
-        let (answer, answers) = mpsc::sync_channel(WAITING_LINES);
-        if let Some(pipe) = child.stdout.take() {
-            thread::spawn(move || read_lines(pipe, &answer));
-        }
-        let deadline = Instant::now() + self.within;
-        Ok(Talk {
-            name: self.name,
-            child,
-            words: Some(words),
-            answers,
-            within: self.within,
-            deadline,
-        })
-    }
-}
-
-impl Talk {
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Says a line. Whether it was heard shows in what is answered.
-    pub fn say(&self, line: &str) {
-        if let Some(words) = &self.words {
-            let _shows_later = words.send(format!("{line}\n").into_bytes());
-        }
-    }
-
-    /// The next line it says.
-    pub fn hear(&self) -> Result<Vec<u8>> {
-        let rest = self.deadline.saturating_duration_since(Instant::now());
-        let program = self.name.clone();
-        match self.answers.recv_timeout(rest) {
-            // A program that never stops talking is given up, too.
-            Ok(_) if rest.is_zero() => Err(Error::TooSlow { program, within: self.within }),
-            Ok(line) if line.len() as u64 > LONGEST_LINE => {
-                Err(Error::Unexpected { program, what: "a line of more than 4 MiB" })
-            }
-            Ok(line) => Ok(line),
-            Err(mpsc::RecvTimeoutError::Timeout) => {
-                Err(Error::TooSlow { program, within: self.within })
-            }
-            Err(mpsc::RecvTimeoutError::Disconnected) => {
-                Err(Error::Failed { program, message: "it ended without an answer".to_owned() })
-            }
-        }
-    }
-}
-
-/// Its input ends, so that it can end by itself; then it is ended, with all it started.
-impl Drop for Talk {
-    fn drop(&mut self) {
-        use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-        self.words = None;
-        let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) else {
-            return end(&mut self.child);
-        };
-        let until = (Instant::now() + FAREWELL).min(self.deadline);
-        // As long as it is not reaped, its number is nobody else's.
-        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        while Instant::now() < until && matches!(waitid(WaitId::Pid(pid), look), Ok(None)) {
-            thread::sleep(Duration::from_millis(5));
-        }
-        let _gone = kill_process_group(pid, Signal::KILL);
-        end(&mut self.child);
-    }
-}
-
-/// Hands out lines. One that is too long comes cut, and is the last.
-fn read_lines(pipe: impl Read, answer: &mpsc::SyncSender<Vec<u8>>) {
-    let mut pipe = BufReader::new(pipe);
-    loop {
-        let mut line = Vec::new();
-        let read = pipe.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut line);
-        if line.last() == Some(&b'\n') {
-            line.pop();
-        }
-        let is_last = line.len() as u64 > LONGEST_LINE;
-        if !matches!(read, Ok(1..)) || answer.send(line).is_err() || is_last {
-            return;
-        }
-    }
-}
-
 /// Runs what has to come first, then becomes the agent: same process, same terminal.
 pub fn become_program(
     launch: &crate::agents::restore::Launch,
     folder: &Path,
     environment: &[(&str, String)],
+    says: Says,
 ) -> Result<std::convert::Infallible> {
     use std::os::unix::process::CommandExt;
     run_before(launch, folder)?;
     let (program, args) = launch.command.split_first().ok_or(Error::NotText)?;
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the one place where programs are started"
-    )]
-    let mut command = Command::new(program);
+    let mut command = command(program);
     command.args(args).current_dir(folder).envs(environment.iter().cloned()).env_remove(WITHIN);
+    if says == Says::Aside {
+        command.stdout(std::io::stderr());
+    }
     Err(Error::NotStarted { program: program.clone(), source: command.exec() })
 }
 
@@ -359,18 +347,14 @@ pub enum Says {
 
 /// Starts a program with our own input and output. Answers its number; whoever asked looks after it.
 pub(crate) fn start_child(
-    words: &[String],
+    words: &[impl AsRef<OsStr>],
     folder: &Path,
-    environment: &[(&str, String)],
+    environment: &[(OsString, OsString)],
     (group, says): (Group, Says),
 ) -> Result<u32> {
     use std::os::unix::process::CommandExt;
     let (program, args) = words.split_first().ok_or(Error::NotText)?;
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the one place where programs are started"
-    )]
-    let mut command = Command::new(program);
+    let mut command = command(program);
     command.args(args).current_dir(folder).envs(environment.iter().cloned()).env_remove(WITHIN);
     if group == Group::Own {
         command.process_group(0);
@@ -380,7 +364,10 @@ pub(crate) fn start_child(
     }
     match command.spawn() {
         Ok(child) => Ok(child.id()),
-        Err(source) => Err(Error::NotStarted { program: program.clone(), source }),
+        Err(source) => {
+            let program = program.as_ref().to_string_lossy().into_owned();
+            Err(Error::NotStarted { program, source })
+        }
     }
 }
 
@@ -392,6 +379,24 @@ pub fn run_before(launch: &crate::agents::restore::Launch, folder: &Path) -> Res
         program.within(Duration::from_secs(120)).output()?;
     }
     Ok(())
+}
+
+/// A command for a program by its name or path. One that is not found fails to start.
+fn command(name: impl AsRef<OsStr>) -> Command {
+    use std::os::unix::process::CommandExt;
+    let name = name.as_ref();
+    // An absolute path that cannot be: a bare name would be looked up in the whole `PATH`.
+    let path = find_program(name).unwrap_or_else(|| match is_path(name) {
+        true => name.into(),
+        false => Path::new("/nowhere-on-the-path").join(name),
+    });
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place where programs are started"
+    )]
+    let mut command = Command::new(path);
+    command.arg0(name);
+    command
 }
 
 fn read_in_background(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
@@ -406,7 +411,7 @@ fn read_in_background(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receive
     receiver
 }
 
-fn end(child: &mut Child) {
+pub(crate) fn end(child: &mut Child) {
     let _gone = child.kill();
     let _reaped = child.wait();
 }
@@ -427,47 +432,6 @@ mod tests {
         assert_eq!(failed.unwrap_err().to_string(), "`sh` failed: no such luck");
         let missing = Program::new("no-such-program").output();
         assert_eq!(missing.unwrap_err().to_string(), "could not start `no-such-program`");
-    }
-
-    #[test]
-    fn a_talk_ends_with_all_that_was_started_for_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let script = "read line; echo \"you said $line\"; sleep 60 & echo $! > child; wait";
-        let program = Program::new("sh").args(["-c", script]).in_folder(folder.path());
-        let talk = program.within(Duration::from_secs(20)).talk().unwrap();
-        talk.say("hello");
-        assert_eq!(talk.hear().unwrap(), b"you said hello");
-        let started = Instant::now();
-        let child = loop {
-            let text = std::fs::read_to_string(folder.path().join("child")).unwrap_or_default();
-            if text.ends_with('\n') || started.elapsed() > Duration::from_secs(10) {
-                break text.trim_end().to_owned();
-            }
-            thread::yield_now();
-        };
-        drop(talk);
-        // A killed process takes a moment to go.
-        let stat = || std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
-        let is_there = || !stat().is_empty() && !stat().contains(") Z ");
-        while is_there() && started.elapsed() < Duration::from_secs(10) {
-            thread::yield_now();
-        }
-        assert!(!child.is_empty() && !is_there(), "{}", stat());
-    }
-
-    #[test]
-    fn a_talk_is_given_up() {
-        let check = |script: &str, expected: &str| {
-            let program = Program::new("sh").args(["-c", script]);
-            let talk = program.within(Duration::from_millis(300)).talk().unwrap();
-            let error = (0..).find_map(|_| talk.hear().err()).unwrap();
-            assert_eq!(error.to_string(), expected);
-        };
-        check("exit 0", "`sh` failed: it ended without an answer");
-        check("sleep 60", "`sh` did not answer within 0 seconds");
-        check("while :; do echo again; done", "`sh` did not answer within 0 seconds");
-        let long = "head -c 5000000 /dev/zero | tr '\\0' x; sleep 60";
-        check(long, "`sh` answered something unexpected: a line of more than 4 MiB");
     }
 
     #[test]

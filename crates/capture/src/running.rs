@@ -99,6 +99,22 @@ pub(crate) fn in_foreground(leader: u32) -> Option<(Vec<String>, String)> {
     Some((words, cwd.to_string_lossy().into_owned()))
 }
 
+/// How much processor time a process has used, if all its threads sleep. `None` if one is at work or waits for a
+/// disk, or if nothing is known.
+pub(crate) fn sleeping(pid: u32) -> Option<u64> {
+    let mut used = 0;
+    for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+        let stat = fs::read_to_string(thread.path().join("stat")).ok()?;
+        let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace();
+        if fields.next()? != "S" {
+            return None;
+        }
+        let times = fields.skip(10).take(2);
+        used += times.filter_map(|it| it.parse::<u64>().ok()).sum::<u64>();
+    }
+    Some(used)
+}
+
 /// What tells a process from a later one with the same number. `None` when it is gone.
 pub fn identify(pid: u32) -> Option<ProcessId> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -9,8 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use signal_hook::consts::{
     SIGABRT, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGSEGV, SIGTERM, SIGUSR1,
-    SIGUSR2, SIGWINCH,
+    SIGUSR2, SIGWINCH, SIGXFSZ,
 };
+
+/// Where files may not grow (`ulimit -f`), a write that is too much ends the process. From here on it fails instead,
+/// and whoever writes deals with that.
+pub fn survive_file_size_limit() {
+    let came = Arc::new(AtomicBool::new(false));
+    let _ends_as_before = signal_hook::flag::register(SIGXFSZ, came);
+}
 
 /// Signals that no longer do what they would by themselves: they wait here to be looked at.
 pub struct Signals {

@@ -1,5 +1,6 @@
 //! A program that runs under supervision: started, told to end, and seen to end.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -43,7 +44,7 @@ impl Supervised {
     pub fn start(
         command: &[String],
         folder: &Path,
-        environment: &[(&str, String)],
+        environment: &[(OsString, OsString)],
         (pty, says): (Option<Pty>, Says),
     ) -> Result<Self> {
         let Some(pty) = pty else {
@@ -55,10 +56,9 @@ impl Supervised {
             return Ok(Self { pty: None, started, program: started, group });
         };
         let own = std::env::current_exe().map_err(Error::io("biv"))?;
-        let terminal = pty.path.to_string_lossy().into_owned();
-        let leader =
-            [own.to_string_lossy().into_owned(), LEADER.to_owned(), terminal, "--".to_owned()];
-        let command: Vec<String> = leader.into_iter().chain(command.iter().cloned()).collect();
+        let leader = [own.into(), LEADER.into(), pty.path.clone().into(), "--".into()];
+        let command: Vec<OsString> =
+            leader.into_iter().chain(command.iter().map(OsString::from)).collect();
         let started = pid(start_child(&command, folder, environment, (Group::Ours, Says::Out))?)?;
         let program = child_of(started).unwrap_or(started);
         Ok(Self { pty: Some(pty), started, program, group: Group::Own })

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounded;
 use crate::process::Program;
+use crate::search_path::find_program;
 
 /// A file at the top of a workspace, and the programs it speaks of. `*` stands for a name's start.
 const SIGNS: [(&str, &[&str]); 33] = [
@@ -145,10 +147,8 @@ impl Question {
         }
         let word =
             if matches!(self.program.as_str(), "go" | "zig") { "version" } else { "--version" };
-        let mut program = Program::new(&self.path.to_string_lossy())
-            .args([word])
-            .in_folder(Path::new("/"))
-            .within(within);
+        let mut program =
+            Program::new(&self.path).args([word]).in_folder(Path::new("/")).within(within);
         // They would rather fetch another version than tell their own.
         for (name, value) in [
             ("RUSTUP_AUTO_INSTALL", "0"),
@@ -157,10 +157,10 @@ impl Question {
             ("COREPACK_ENABLE_DOWNLOAD_PROMPT", "0"),
             ("NO_COLOR", "1"),
         ] {
-            program = program.variable(name, value);
+            program = program.env(name, value);
         }
         if let Some(toolchain) = &self.toolchain {
-            program = program.variable("RUSTUP_TOOLCHAIN", toolchain);
+            program = program.env("RUSTUP_TOOLCHAIN", toolchain);
         }
         match program.output() {
             Ok(answer) => Ok(version_in(&String::from_utf8_lossy(&answer), &self.program)),
@@ -176,12 +176,9 @@ fn is_rustup(program: &str) -> bool {
 
 /// The file that would be run.
 fn find(program: &str) -> Option<(PathBuf, Metadata)> {
-    let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders).filter(|it| it.is_absolute()).find_map(|folder| {
-        let path = folder.join(program);
-        let meta = fs::metadata(&path).ok()?;
-        (meta.is_file() && meta.mode() & 0o111 != 0).then_some((path, meta))
-    })
+    let path = find_program(program)?;
+    let meta = fs::metadata(&path).ok()?;
+    Some((path, meta))
 }
 
 fn identity(path: &Path, meta: &Metadata, pin: Option<&str>) -> String {
@@ -195,7 +192,7 @@ fn identity(path: &Path, meta: &Metadata, pin: Option<&str>) -> String {
     let pin = pin.unwrap_or_default();
     let text = format!(
         "{}|{size}|{seconds}.{nanoseconds}|{inode}|{pin}|{chosen}|{default}",
-        path.display()
+        path.as_os_str().as_encoded_bytes().escape_ascii()
     );
     blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
 }
@@ -207,9 +204,9 @@ fn pin(program: &str, workspace: &Path) -> Option<String> {
     }
     let read = |name: &str| {
         let path = workspace.join(name);
-        let is_small =
-            fs::symlink_metadata(&path).is_ok_and(|it| it.is_file() && it.len() < 10_000);
-        is_small.then(|| fs::read_to_string(&path).ok()).flatten()
+        // A link in a workspace can lead anywhere.
+        fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
+        bounded::read_text(&path, 10_000).ok()
     };
     let text = read("rust-toolchain").or_else(|| read("rust-toolchain.toml"))?;
     let channel = text.lines().find_map(|line| {

@@ -70,6 +70,30 @@ pub enum Change {
     Some,
 }
 
+/// May a scan for this checkpoint skip what a watcher says did not change? inotify does not report writes
+/// through a name outside the workspace, through a memory map or by asynchronous I/O before the file is closed, nor
+/// by a loop device. So only checkpoints that come often rely on it: what one of them misses, the watcher's
+/// rescan finds for a later one. What a person asks for, what a restore or a risky command needs to be safe, and
+/// the last checkpoint before a pause or an end must hold everything.
+pub fn may_rely_on_watcher(trigger: Trigger) -> bool {
+    match trigger {
+        Trigger::Periodic
+        | Trigger::Turn
+        | Trigger::Task
+        | Trigger::Spawn
+        | Trigger::Phase
+        | Trigger::Compact => true,
+        Trigger::Manual
+        | Trigger::Safety
+        | Trigger::Risk
+        | Trigger::Error
+        | Trigger::Detach
+        | Trigger::Complete
+        | Trigger::Shutdown
+        | Trigger::End => false,
+    }
+}
+
 /// Nobody asked for it: a timer or an event did.
 pub fn is_automatic(trigger: Trigger) -> bool {
     !matches!(trigger, Trigger::Manual | Trigger::Safety)
@@ -102,6 +126,14 @@ mod tests {
         check(Trigger::Error, Some(10), 10, Verdict::Save);
         check(Trigger::Risk, Some(10), 10, Verdict::Save);
         check(Trigger::Turn, None, 10, Verdict::Skip(Skip::NotChosen(Trigger::Turn)));
+    }
+
+    #[test]
+    fn only_frequent_checkpoints_rely_on_a_watcher() {
+        use Trigger::{Compact, Periodic, Phase, Spawn, Task, Turn};
+        let relying: Vec<Trigger> =
+            Trigger::ALL.into_iter().filter(|it| may_rely_on_watcher(*it)).collect();
+        assert_eq!(relying, [Periodic, Turn, Task, Spawn, Phase, Compact]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use crate::conversation::ConversationSummary;
 use crate::git::GitSummary;
 use crate::id::{CheckpointHandle, CheckpointId, ObjectId, OperationId, SessionId};
+use crate::retention::Promise;
 use crate::text::{Name, Note};
 use crate::time::Timestamp;
 
@@ -46,6 +47,9 @@ pub struct Checkpoint {
     pub operation: Option<OperationId>,
     /// Who asked for it: `user@machine`.
     pub by: String,
+    /// How it is to be kept, where a workspace's file said so and not the user's own configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promise: Option<Promise>,
 }
 
 /// Why a checkpoint was taken.
@@ -156,6 +160,7 @@ pub enum Gap {
     /// `workspace.exclude` names it.
     Excluded,
     TooLarge,
+    /// Not readable for us, or too many folders deep.
     Unreadable,
     /// A fifo, socket or device.
     Special,

@@ -10,6 +10,7 @@ use crate::agent::{
 use crate::checkpoint::{Checkpoint, Trigger};
 use crate::id::{CheckpointId, ObjectId, OperationId};
 use crate::operation::{Operation, Outcome};
+use crate::path::WorkspacePath;
 use crate::run::{RunEnded, RunStarted};
 use crate::session::{NewSession, Status};
 use crate::text::{Name, Note};
@@ -105,6 +106,7 @@ events! {
     SessionInterrupted(StatusChange) = "session.interrupted",
     RunStarted(Box<RunStarted>) = "run.started",
     RunEnded(RunEnded) = "run.ended",
+    SessionMoved(Box<SessionMoved>) = "session.moved",
 }
 
 impl Event {
@@ -139,6 +141,13 @@ fn from_json<'a, T: Deserialize<'a>>(kind: &str, data: &'a str) -> Result<T, Bad
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRenamed {
     pub name: Name,
+}
+
+/// The folder a session belongs to has another path now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionMoved {
+    pub from: WorkspacePath,
+    pub to: WorkspacePath,
 }
 
 /// A session was paused, resumed, interrupted, completed or failed.
@@ -251,6 +260,20 @@ impl Manifest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_checkpoint_may_carry_a_promise() {
+        let golden = include_str!("../tests/golden/checkpoint.taken.json").trim_end();
+        let promise = r#","promise":{"max_per_session":5,"max_age_seconds":604800}}"#;
+        let data = golden.replacen(
+            r#""by":"tester@here"}"#,
+            &format!(r#""by":"tester@here"{promise}"#),
+            1,
+        );
+        assert_ne!(data, golden);
+        let event = Event::parse("checkpoint.taken", &data).unwrap();
+        assert_eq!(event.data(), data);
+    }
 
     #[test]
     fn what_a_newer_version_wrote_is_kept_word_for_word() {

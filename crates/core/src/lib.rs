@@ -7,6 +7,7 @@
 //! - [`liveness`], [`limit`], [`recovery`]: whether work goes on, when it can, and what can be done
 //! - [`work`], [`replay`], [`context`]: what a session's progress is made of, and what follows from it
 //! - [`autosave`], [`retention`], [`risk`]: what follows from it
+//! - [`settings`]: what a workspace's configuration file may decide without the user's consent
 //! - [`redact`], [`budget`], [`briefing`]: what a model is told, and what nobody is
 //! - [`export`]: progress as files, and files as progress
 //! - [`progress`]: how long work tells how far it is
@@ -38,6 +39,7 @@ pub mod risk;
 pub mod run;
 pub mod sabotage;
 pub mod session;
+pub mod settings;
 pub mod size;
 pub mod terminal;
 pub mod text;

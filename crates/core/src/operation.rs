@@ -60,6 +60,10 @@ pub struct Outcome {
     pub n_removed: u64,
     /// Paths the plan named and we did not touch.
     pub left_alone: Vec<LeftAlone>,
+    /// Files and folders that were restored without the set-user-id and set-group-id bits they had,
+    /// because another user can write to a folder on the way to them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_set_id: Vec<RelPath>,
     /// It was interrupted, and a later command finished it.
     pub finished_later: bool,
     /// It failed before anything changed, or was taken back whole.
@@ -67,9 +71,42 @@ pub struct Outcome {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "WireLeftAlone", into = "WireLeftAlone")]
 pub struct LeftAlone {
     pub path: RelPath,
     pub why: WhyLeft,
+}
+
+/// The stored form. Versions that know only the first four reasons refuse an event with any other, so a
+/// refusal of the system is stored as `changed_meanwhile`, with the real reason beside it.
+#[derive(Serialize, Deserialize)]
+struct WireLeftAlone {
+    path: RelPath,
+    why: WhyLeft,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+}
+
+impl From<LeftAlone> for WireLeftAlone {
+    fn from(LeftAlone { path, why }: LeftAlone) -> Self {
+        match why.is_refusal() {
+            true => Self {
+                path,
+                why: WhyLeft::ChangedMeanwhile,
+                refused: Some(why.refusal_word().to_owned()),
+            },
+            false => Self { path, why, refused: None },
+        }
+    }
+}
+
+impl From<WireLeftAlone> for LeftAlone {
+    fn from(wire: WireLeftAlone) -> Self {
+        let refusal =
+            |word: &str| WhyLeft::REFUSALS.into_iter().find(|it| it.refusal_word() == word);
+        let why = wire.refused.as_deref().and_then(refusal).unwrap_or(wire.why);
+        Self { path: wire.path, why }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,21 +120,46 @@ pub enum WhyLeft {
     Uncovered,
     /// What is there now was saved before, and that copy is damaged: this is the only good one.
     Unreadable,
+    /// It is a mount point, or lies below one: files cannot be exchanged between file systems.
+    OtherFileSystem,
+    /// The operating system refuses the change: immutable or append-only, or someone else's.
+    NotPermitted,
+    /// The permissions of a folder on the way do not allow the change.
+    NoAccess,
 }
 
 impl WhyLeft {
+    /// Reasons for which the operating system, and not the plan, leaves a single path alone.
+    const REFUSALS: [Self; 3] = [Self::OtherFileSystem, Self::NotPermitted, Self::NoAccess];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ChangedMeanwhile => "changed meanwhile",
             Self::NotEmpty => "still holds other files",
             Self::Uncovered => "what is there now is not covered",
             Self::Unreadable => "its saved copy is damaged",
+            Self::OtherFileSystem => "on another mount",
+            Self::NotPermitted => "not permitted: immutable, append-only or another user's",
+            Self::NoAccess => "no permission to change it",
         }
     }
 
     /// A folder that stays for the sake of what is in it is as it should be; the rest is a loose end.
     pub const fn is_loose_end(self) -> bool {
-        matches!(self, Self::ChangedMeanwhile | Self::Uncovered | Self::Unreadable)
+        !matches!(self, Self::NotEmpty)
+    }
+
+    /// Did the operating system refuse the change?
+    pub fn is_refusal(self) -> bool {
+        Self::REFUSALS.contains(&self)
+    }
+
+    const fn refusal_word(self) -> &'static str {
+        match self {
+            Self::OtherFileSystem => "other_file_system",
+            Self::NoAccess => "no_access",
+            _ => "not_permitted",
+        }
     }
 }
 
@@ -147,6 +209,25 @@ mod tests {
 
     fn op(n: u128) -> OperationId {
         OperationId::new(Uuid::from_u128(n))
+    }
+
+    #[test]
+    fn a_refusal_is_stored_so_that_older_versions_read_it() {
+        let check = |why, json: &str| {
+            let left = LeftAlone { path: "a/b".parse().unwrap(), why };
+            assert_eq!(serde_json::to_string(&left).unwrap(), json);
+            assert_eq!(serde_json::from_str::<LeftAlone>(json).unwrap(), left);
+        };
+        check(WhyLeft::NotEmpty, r#"{"path":"a/b","why":"not_empty"}"#);
+        for why in WhyLeft::REFUSALS {
+            let word = why.refusal_word();
+            let json = format!(r#"{{"path":"a/b","why":"changed_meanwhile","refused":"{word}"}}"#);
+            check(why, &json);
+        }
+        // A reason that only a newer version knows.
+        let json = r#"{"path":"a/b","why":"changed_meanwhile","refused":"on_the_moon"}"#;
+        let left: LeftAlone = serde_json::from_str(json).unwrap();
+        assert_eq!(left.why, WhyLeft::ChangedMeanwhile);
     }
 
     #[test]

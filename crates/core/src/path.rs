@@ -87,13 +87,13 @@ impl fmt::Debug for RelPath {
 
 impl Serialize for RelPath {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        AnyBytes::from(self.0.as_slice()).serialize(serializer)
+        serialize(&self.0, serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for RelPath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::new(AnyBytes::deserialize(deserializer)?).map_err(de::Error::custom)
+        Self::new(PathBytes::deserialize(deserializer)?.0).map_err(de::Error::custom)
     }
 }
 
@@ -131,39 +131,57 @@ impl fmt::Debug for WorkspacePath {
 
 impl Serialize for WorkspacePath {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        AnyBytes::from(self.0.as_slice()).serialize(serializer)
+        serialize(&self.0, serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for WorkspacePath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        AnyBytes::deserialize(deserializer).map(|bytes| Self(bytes.into()))
+        PathBytes::deserialize(deserializer).map(|bytes| Self(bytes.0))
     }
 }
 
-/// How bytes stand in JSON: as text where they are text, else as numbers.
-#[derive(Serialize, Deserialize)]
+/// Any path as JSON carries it, in stored events and in what commands print: a string where its bytes are
+/// UTF-8, otherwise an array of the bytes. Nothing is lost, and a reader can tell the two apart.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathBytes(Vec<u8>);
+
+impl PathBytes {
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Self(bytes.into())
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[derive(Deserialize)]
 #[serde(untagged)]
-enum AnyBytes {
+enum WirePath {
     Text(String),
     Bytes(Vec<u8>),
 }
 
-impl From<&[u8]> for AnyBytes {
-    fn from(bytes: &[u8]) -> Self {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => Self::Text(text.to_owned()),
-            Err(_) => Self::Bytes(bytes.to_vec()),
-        }
+impl Serialize for PathBytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize(&self.0, serializer)
     }
 }
 
-impl From<AnyBytes> for Vec<u8> {
-    fn from(any: AnyBytes) -> Self {
-        match any {
-            AnyBytes::Text(text) => text.into_bytes(),
-            AnyBytes::Bytes(bytes) => bytes,
-        }
+impl<'de> Deserialize<'de> for PathBytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(match WirePath::deserialize(deserializer)? {
+            WirePath::Text(text) => text.into_bytes(),
+            WirePath::Bytes(bytes) => bytes,
+        }))
+    }
+}
+
+fn serialize<S: Serializer>(path: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    match std::str::from_utf8(path) {
+        Ok(text) => serializer.serialize_str(text),
+        Err(_) => serializer.collect_seq(path),
     }
 }
 

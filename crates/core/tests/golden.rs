@@ -78,6 +78,7 @@ const AGREED: &[(&str, &str)] = &[
     ("session.interrupted", "7acf26d29485c7a3"),
     ("run.started", "f657cb51db7c5d24"),
     ("run.ended", "5bc8dd04f89093da"),
+    ("session.moved", "fc16f0c763419433"),
 ];
 
 #[test]

@@ -135,8 +135,8 @@ impl Engine {
         let branches = work.worktrees.iter().filter(|it| !it.is_over()).map(|it| it.branch.clone());
         let commits = git_then.and_then(|it| it.head.clone());
         let names: Vec<String> = branches.chain(commits).collect();
-        if self.home.repository().is_some() {
-            missing.extend(git::missing_names(&self.home.workspace, &names));
+        if let Some(repository) = self.home.repository() {
+            missing.extend(git::missing_names(&repository, &names));
         }
         missing
     }
@@ -149,13 +149,23 @@ impl Engine {
 
     /// The commits between two, newest first: `sha subject`.
     pub(crate) fn commits_since(&self, then: &str, now: &str) -> Option<Vec<String>> {
-        git::commits_between(&self.home.workspace, then, now)
+        git::commits_between(&self.home.repository()?, then, now)
     }
 
     /// Files that are not as in a tree.
     pub(crate) fn changed_since(&self, tree: &ObjectId) -> Result<Vec<String>> {
         let _store_lock = self.use_store()?;
-        let found = self.changed(tree, &self.look(&PathSet::default())?);
+        self.changed_in(tree, &self.look(&PathSet::default())?)
+    }
+
+    /// The same for a hook while its agent waits, with the help of a watcher.
+    pub(crate) fn quickly_changed_since(&self, tree: &ObjectId) -> Result<Vec<String>> {
+        let _store_lock = self.use_store()?;
+        self.changed_in(tree, &self.look_quickly()?)
+    }
+
+    fn changed_in(&self, tree: &ObjectId, look: &Look) -> Result<Vec<String>> {
+        let found = self.changed(tree, look);
         match is_unreadable(&found) {
             true => self.changed(tree, &self.look_anew()?),
             false => found,

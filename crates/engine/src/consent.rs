@@ -1,13 +1,12 @@
 //! A person's word for what a model asks for. A model that wants to roll back gets a plan, and nothing happens;
 //! the person sees the same plan on a terminal and gets a code for it. The code is good for that plan, once.
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::time::Duration;
 
 use bivouac_core::id::{CheckpointId, ObjectId};
 use bivouac_core::time::Timestamp;
+use bivouac_snapshot::private;
 use serde::{Deserialize, Serialize};
 
 use crate::lock::{Hold, Lock};
@@ -54,7 +53,8 @@ impl Engine {
 
     /// The question that stands.
     pub fn asked(&self) -> Option<Asked> {
-        let asked: Asked = serde_json::from_slice(&fs::read(self.home.consent()).ok()?).ok()?;
+        let asked: Asked =
+            serde_json::from_slice(&private::read(&self.home.consent()).ok()?).ok()?;
         self.is_within(asked.asked_at, STANDS).then_some(asked)
     }
 
@@ -100,8 +100,7 @@ impl Engine {
     fn hold_consent(&self) -> Result<Lock> {
         let path = self.home.consent();
         if let Some(folder) = path.parent() {
-            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(Error::io(folder))?;
+            self.home.make_folder(folder)?;
         }
         Lock::wait(&path.with_extension("lock"), Hold::Alone, "looking at what a model asks for")
     }
@@ -112,7 +111,7 @@ impl Engine {
 
     fn forget(&self) -> Result<()> {
         let path = self.home.consent();
-        match fs::remove_file(&path) {
+        match private::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path)(error)),
             _ => Ok(()),
         }

@@ -14,7 +14,7 @@ use bivouac_core::event::{Event, Level, Noted};
 use bivouac_core::id::{ObjectId, SessionId};
 use bivouac_core::progress::Silent;
 use bivouac_snapshot::block::ObjectKind;
-use bivouac_snapshot::checkout::checkout;
+use bivouac_snapshot::checkout::{SetId, checkout};
 use bivouac_snapshot::growing::Shelf;
 use bivouac_snapshot::objects::Objects;
 use bivouac_snapshot::pack::PackWriter;
@@ -126,7 +126,7 @@ impl Engine {
         let conversation = reading::Conversation {
             id: started.conversation.clone(),
             transcript: transcript.clone(),
-            cwd: started.cwd.into(),
+            cwd: started.cwd.clone().into(),
             home: home_folder().unwrap_or_default(),
         };
         let parts = || -> Result<Vec<Part>> {
@@ -144,7 +144,7 @@ impl Engine {
             version: 1,
             agent: started.agent,
             id: started.conversation,
-            workspace: self.home.workspace.to_string_lossy().into_owned(),
+            workspace: self.place_of(known.as_ref().map(|(about, _)| about), &started.cwd),
             transcript,
             parts: parts.iter().map(|part| part.name.clone()).collect(),
             readings: known.as_ref().map(|(about, _)| about.readings.clone()).unwrap_or_default(),
@@ -164,6 +164,16 @@ impl Engine {
         let tree = shelve(&mut shelf, &parts, &about, known.as_ref().map(|(_, tree)| tree))?;
         let summary = Some(self.summary_of(about, tree));
         Ok(Captured { summary, event: rewound.map(Event::ConversationRewound) })
+    }
+
+    /// The folder that the agent's files speak of. Where the workspace was moved since, they speak of the old one.
+    fn place_of(&self, known: Option<&About>, cwd: &str) -> String {
+        let is_moved = !cwd.is_empty() && !Path::new(cwd).exists();
+        match known {
+            Some(about) => about.workspace.clone(),
+            None if is_moved => cwd.to_owned(),
+            None => self.home.workspace.to_string_lossy().into_owned(),
+        }
     }
 
     /// What a stored conversation says about itself, and where its files are.
@@ -240,7 +250,7 @@ impl Engine {
         let index = self.index();
         let objects = self.objects(&index);
         let (about, _) = self.known(&objects, &summary.tree)?;
-        checkout(&objects, &summary.tree, folder, &Silent)?;
+        checkout(&objects, &summary.tree, folder, SetId::Drop, &Silent)?;
         Ok(about)
     }
 }

@@ -16,6 +16,7 @@ use bivouac_core::time::Timestamp;
 use bivouac_journal::agents::OpenConversation;
 use bivouac_journal::append::{NewEvent, Terms};
 use bivouac_journal::runs::KnownRun;
+use bivouac_snapshot::private;
 
 use crate::lock::{Hold, Lock};
 use crate::{Engine, Result};
@@ -178,6 +179,6 @@ fn told(it: &Stopped) -> String {
 }
 
 fn modified(path: &Path) -> Option<Timestamp> {
-    let at = std::fs::metadata(path).and_then(|meta| meta.modified()).ok()?;
+    let at = private::facts(path).ok()?.modified;
     jiff::Timestamp::try_from(at).ok().map(Timestamp::new)
 }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use bivouac_capture::agents::install::{Folders, Trust, command};
 use bivouac_capture::agents::{self, Agent};
 use bivouac_capture::mcp::Server;
-use bivouac_capture::process::{Program, find_program};
+use bivouac_capture::process::Program;
+use bivouac_capture::search_path::find_program;
 use bivouac_core::agent::AgentKind;
 use bivouac_core::id::SessionId;
 use bivouac_core::progress::Silent;
@@ -16,8 +17,9 @@ use bivouac_core::text::count;
 use bivouac_core::time::in_words;
 
 use crate::clock::Clock;
+use crate::config::Config;
 use crate::error::in_one_line;
-use crate::home::{Home, Wishes};
+use crate::home::{Home, WORKSPACE_CONFIG, Wishes};
 use crate::open::Need;
 use crate::resume::version_of;
 use crate::session::SessionDraft;
@@ -96,9 +98,18 @@ pub fn check_store(wishes: &Wishes) -> Link {
             return Ok(Link::good("store", format!("{place} (made with the first checkpoint)")));
         }
         engine.check_floor()?;
-        match engine.is_writable() {
-            true => Ok(Link::good("store", place)),
-            false => Ok(Link::bad(
+        match (engine.is_writable(), &engine.home.unused_store) {
+            (true, None) => Ok(Link::good("store", place)),
+            (true, Some(unused)) => Ok(Link::unknown(
+                "store",
+                format!(
+                    "{place}; the one in `{}` is not used: {}",
+                    unused.store.display(),
+                    unused.why
+                ),
+                unused.why.remedy(),
+            )),
+            (false, _) => Ok(Link::bad(
                 "store",
                 format!("{place} cannot be written"),
                 "check who owns it, or upgrade `biv` if a newer one made it",
@@ -106,6 +117,25 @@ pub fn check_store(wishes: &Wishes) -> Link {
         }
     });
     tried.unwrap_or_else(|error| Link::failed("store", &error, "run `biv verify`"))
+}
+
+/// Settings of the workspace's file that are ignored, if there are any.
+pub fn check_settings(home: &Home) -> Option<Link> {
+    let config = match Config::load_for_command(home).ok()? {
+        (config, None) => config,
+        (_, Some(error)) => {
+            let fact = format!("`{WORKSPACE_CONFIG}` is not used: {error}");
+            return Some(Link::unknown("settings", fact, error.hint().unwrap_or_default()));
+        }
+    };
+    let keys: Vec<&str> = config.ignored().iter().map(|claim| claim.key.as_str()).collect();
+    let file = config.workspace_file.as_ref().filter(|_| !keys.is_empty())?;
+    let fact = format!("ignored in `{}`: {}", file.path.display(), keys.join(", "));
+    Some(Link::unknown(
+        "settings",
+        fact,
+        "`biv config trust` shows what they would do, and allows it",
+    ))
 }
 
 /// Every link between an agent and us, in the order in which they have to hold.
@@ -238,8 +268,8 @@ impl Stage {
     fn program(&self, name: &str) -> Program {
         Program::new(name)
             .as_by_agent()
-            .env("BIV_STORE", &self.folder.join("store").to_string_lossy())
-            .env("BIV_SESSION", &self.session.to_string())
+            .env("BIV_STORE", self.folder.join("store"))
+            .env("BIV_SESSION", self.session.to_string())
             .in_folder(&self.folder.join("work"))
     }
 

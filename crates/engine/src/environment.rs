@@ -13,6 +13,7 @@ use bivouac_core::checkpoint::{Checkpoint, Trigger};
 use bivouac_core::environment::{Difference, Environment, differences};
 use bivouac_core::id::{ObjectId, SessionId};
 use bivouac_core::session::Session;
+use bivouac_snapshot::private;
 
 use crate::save::to_json;
 use crate::{Engine, Result};
@@ -87,7 +88,7 @@ impl Engine {
             ask(used.chain(also).collect(), &workspace, &cache, effort)
         });
         EnvironmentReader {
-            cwd: self.home.folder.to_string_lossy().into_owned(),
+            cwd: in_words(&self.home.folder),
             allowed: self.config.environment_allow.clone(),
             tools,
         }
@@ -147,9 +148,15 @@ impl Engine {
     }
 }
 
+/// A path as text. Where it is none, its bytes are written out, so that two folders never look like one.
+fn in_words(path: &Path) -> String {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    path.to_str().map_or_else(|| bytes.escape_ascii().to_string(), str::to_owned)
+}
+
 /// The versions of programs, as far as they are known or may be asked for.
 fn ask(programs: BTreeSet<String>, workspace: &Path, cache: &Path, effort: Effort) -> Tools {
-    let cached = std::fs::read(cache).ok();
+    let cached = private::read(cache).ok();
     let mut known: Known =
         cached.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
     let mut tools = Tools::default();
@@ -188,6 +195,6 @@ fn ask(programs: BTreeSet<String>, workspace: &Path, cache: &Path, effort: Effor
             (_, _) => tools.unknown.push(question.program().to_owned()),
         }
     }
-    let _disposable = std::fs::write(cache, to_json(&known));
+    let _disposable = private::write_disposable(cache, &to_json(&known));
     tools
 }

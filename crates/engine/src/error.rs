@@ -1,7 +1,7 @@
 //! What can go wrong when something is done, and what to do about it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bivouac_capture::agents::install::BadSettings;
@@ -14,8 +14,10 @@ use bivouac_core::size::Bytes;
 use bivouac_core::text::{BadName, BadNote};
 use bivouac_core::time::in_words;
 use bivouac_core::work::Noun;
+use bivouac_snapshot::ownership::Sharing;
 
 use crate::config::BadConfig;
+use crate::local_store::UnusedStore;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -37,10 +39,22 @@ pub enum Error {
     Note(#[from] BadNote),
     #[error(transparent)]
     AlreadyThere(#[from] AlreadyThere),
+    #[error("`{}` still exists and has files in it", path.display())]
+    StillThere { path: PathBuf },
+    #[error("no session belongs to `{}`", path.display())]
+    NothingThere { path: PathBuf },
+    #[error("that is this folder, and its sessions already belong to it")]
+    MovedToItself,
+    #[error("`{}` is a link, or behind one, so it is not used as a setting of this project", path.display())]
+    ProjectLink { path: PathBuf },
+    #[error("an agent cannot {what}")]
+    OnlyPeople { what: &'static str },
     #[error("could not use `{}`", path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("`{}` is {what}, which cannot be a workspace", path.display())]
     WorkspaceRefused { path: PathBuf, what: &'static str },
+    #[error("{}", shared(path, *sharing))]
+    SharedWorkspace { path: PathBuf, sharing: Sharing, user_config: PathBuf },
     #[error("there is no {kind} `{word}`")]
     NotFound { kind: Kind, word: String },
     #[error("`{word}` can be several {kind}s:\n{}", candidates.join("\n"))]
@@ -79,6 +93,10 @@ pub enum Error {
     Locked { what: &'static str, waited: Duration, owner: Option<String> },
     #[error("the store has packs but no journal")]
     JournalGone { store: PathBuf },
+    #[error("the store in `{}` cannot be used: {}", .0.store.display(), .0.why)]
+    LocalStore(UnusedStore),
+    #[error("`{}` is not a regular file, so it is not used as the journal", path.display())]
+    NotStoreFile { path: PathBuf },
     #[error("checkpoint {handle} holds no conversation")]
     NoConversation { handle: CheckpointHandle },
     #[error("{agent} is still running in session {handle} (process {pid})")]
@@ -182,6 +200,11 @@ impl std::fmt::Display for Kind {
     }
 }
 
+const STILL_THERE: &str =
+    "pass `--yes` to bring its sessions here all the same; that folder then has none";
+const NOTHING_THERE: &str = "`biv session list --all --json` shows the paths of all sessions; a store in `.agents/` has \
+     to be adopted first (`biv init --local --adopt`)";
+
 impl Error {
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
@@ -206,6 +229,9 @@ impl Error {
             Self::Config(cause) => return cause.hint(),
             Self::Io { source, .. } => bivouac_snapshot::hint_for(source)?,
             Self::PutBack { source, .. } => return source.hint(),
+            Self::SharedWorkspace { sharing, user_config, .. } => {
+                return Some(shared_hint(*sharing, user_config));
+            }
             Self::WorkspaceRefused { .. } => "change to a project folder, or name one with `-C`",
             Self::NotFound { kind: Kind::Session, .. } => {
                 "`biv session list --all` shows all sessions"
@@ -216,6 +242,9 @@ impl Error {
             Self::Ambiguous { .. } => "write more of it, or its full id",
             Self::NoSession => "`biv checkpoint create` makes one, or `biv session new`",
             Self::NoSuchPath { .. } => "paths are given relative to the current folder",
+            Self::NotCovered { why: Gap::Excluded, .. } => {
+                "`biv config show` says where `workspace.exclude` leaves it out"
+            }
             Self::NotCovered { .. } => "`workspace.include` can make ignored files precious",
             Self::Forbidden { .. } => "name a folder of its own",
             Self::OutsideWorkspace { .. } => "name a path inside the workspace",
@@ -224,6 +253,13 @@ impl Error {
             }
             Self::SessionElsewhere { .. } => "go there, or leave the session out",
             Self::Pinned { .. } => "`biv checkpoint unpin` it first",
+            Self::StillThere { .. } => STILL_THERE,
+            Self::NothingThere { .. } => NOTHING_THERE,
+            Self::MovedToItself => "name the path that this folder had before",
+            Self::ProjectLink { .. } => {
+                "put a file in the link's place, or leave out `--scope project`: your own settings may be links"
+            }
+            Self::OnlyPeople { .. } => "run it in a terminal of your own, outside the agent",
             Self::NothingTo { .. } => {
                 "`biv checkpoint rollback CHECKPOINT` goes back to a checkpoint"
             }
@@ -231,24 +267,36 @@ impl Error {
             Self::NotConfirmed => "the person runs `biv confirm` in a terminal, and gets a code",
             Self::WrongCode => "after three wrong ones the plan has to be asked for again",
             Self::SafetyGone => "`biv checkpoint list` shows what is still there to go back to",
+            Self::NoConversation { .. } => {
+                "`biv resume --brief` starts a new conversation from what is known"
+            }
+            Self::Settings { .. } => "nothing was changed; mend the file and try again",
+            Self::SettingsMoved { .. } => "nothing was changed; try again",
+            Self::PlanOutdated { .. } => "look at the workspace, then say it again",
+            Self::NoCheckpoint { .. } => "`biv checkpoint create` takes one",
+            Self::State(_) => "pass JSON such as '{\"key\": 1}', or `@FILE`",
+            Self::BadClock(_) => "write it as `2026-01-21T14:30:00Z`, or unset it",
+            about_store => return about_store.hint_about_store(),
+        };
+        Some(hint.to_owned())
+    }
+
+    /// The same, for the store and the room it needs.
+    fn hint_about_store(&self) -> Option<String> {
+        let hint = match self {
             Self::DiskFloor { .. } => "free some disk space, or lower `store.min_free`",
             Self::OverBudget { .. } => {
                 "delete checkpoints and run `biv gc`, or raise `store.budget`"
             }
             Self::Locked { owner, .. } => return Some(locked_hint(owner.as_deref())),
             Self::JournalGone { .. } => "run `biv reconcile` to rebuild the journal from the packs",
-            Self::NoConversation { .. } => {
-                "`biv resume --brief` starts a new conversation from what is known"
+            Self::LocalStore(found) => return Some(found.why.remedy()),
+            Self::NotStoreFile { .. } => {
+                "look at who put it there; remove it, or name another store with `--store`"
             }
-            Self::Settings { .. } => "nothing was changed; mend the file and try again",
-            Self::SettingsMoved { .. } => "nothing was changed; try again",
             Self::NotWhole { .. } => {
                 "run `biv reconcile`; if it cannot be mended, `biv checkpoint delete` it"
             }
-            Self::PlanOutdated { .. } => "look at the workspace, then say it again",
-            Self::NoCheckpoint { .. } => "`biv checkpoint create` takes one",
-            Self::State(_) => "pass JSON such as '{\"key\": 1}', or `@FILE`",
-            Self::BadClock(_) => "write it as `2026-01-21T14:30:00Z`, or unset it",
             Self::NoHome => "set `HOME`, or `BIV_STORE` to a folder for the store",
             about_work => return about_work.hint_about_work(),
         };
@@ -320,9 +368,8 @@ impl Error {
 }
 
 /// An error with its causes, for a log.
-pub(crate) fn in_one_line(error: &Error) -> String {
-    let causes =
-        std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+pub(crate) fn in_one_line(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
@@ -333,6 +380,39 @@ fn but_for(left: &[RelPath]) -> String {
         return String::new();
     }
     format!(", but for what was changed meanwhile: {}", names.join(", "))
+}
+
+/// Who can write to a workspace, and what follows from that.
+fn shared(path: &Path, sharing: Sharing) -> String {
+    let path = path.display();
+    let (fact, who) = match sharing {
+        Sharing::OwnedBy { user, caller: 0 } => {
+            (format!("`{path}` belongs to user {user}, and you are root"), "that user")
+        }
+        Sharing::OwnedBy { user, caller } => {
+            (format!("`{path}` belongs to user {user}, and you are user {caller}"), "that user")
+        }
+        Sharing::WritableByAll | Sharing::Private => {
+            (format!("every user can write to `{path}`"), "another user")
+        }
+    };
+    format!(
+        "{fact}; {who} could replace files while they are being restored, so nothing was restored"
+    )
+}
+
+fn shared_hint(sharing: Sharing, user_config: &Path) -> String {
+    let (first, whom) = match sharing {
+        Sharing::OwnedBy { user, .. } => (format!("run biv as user {user}"), "that user"),
+        Sharing::WritableByAll | Sharing::Private => {
+            ("take the permission away with `chmod o-w`".to_owned(), "all users of this machine")
+        }
+    };
+    format!(
+        "{first}; or, if you trust {whom}, set the variable `BIV_WORKSPACE_ALLOW_SHARED=true`, or write \
+         `allow_shared = true` under `[workspace]` in `{}`",
+        user_config.display()
+    )
 }
 
 /// The command that is about things of a noun.

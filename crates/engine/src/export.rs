@@ -1,6 +1,5 @@
 //! Progress as files that people and other tools keep, and those files taken in again.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use bivouac_capture::agents::claude_code::memory;
@@ -17,7 +16,7 @@ use bivouac_core::time::Timestamp;
 use bivouac_core::work::{Item, Work};
 
 use crate::home::home_folder;
-use crate::papers::{self, Papers};
+use crate::papers::{self, Papers, Place};
 use crate::progress::{Said, Saying};
 use crate::{Engine, Error, Result};
 
@@ -105,7 +104,8 @@ impl Engine {
             Some(path) => self.home.folder.join(path),
             None => self.usual_place(sheet, kind)?,
         };
-        let before = papers::read(&path)?;
+        let place = Place::open(&self.home.workspace, &path)?;
+        let before = place.read()?;
         let bad = |line, reason: String| Error::ForeignFile { path: path.clone(), line, reason };
         let existing = before.as_deref().unwrap_or_default();
         let bytes = match kind {
@@ -126,8 +126,8 @@ impl Engine {
             return Err(Error::ChangedByOthers { path });
         }
         // What somebody else wrote is never gone, whatever it says.
-        let kept = if is_others { Some(papers::keep(&path)?) } else { None };
-        papers::write(&path, &bytes)?;
+        let kept = if is_others { Some(place.keep()?) } else { None };
+        place.write(&bytes)?;
         known.remember(&path, &bytes)?;
         Ok(Exported { path, is_changed: true, kept })
     }
@@ -150,6 +150,10 @@ impl Engine {
         label: Option<&str>,
         is_due: impl Fn(Document) -> bool,
     ) {
+        // Documents are for the people of a workspace. In that of another user, saving writes nothing.
+        if self.check_may_restore().is_err() {
+            return;
+        }
         let wanted = self.config.exports.clone();
         let is_wanted = |kind: &Document| wanted.iter().any(|name| name == kind.as_str());
         let kinds = Document::ALL.into_iter().filter(is_wanted).filter(|kind| is_due(*kind));
@@ -175,24 +179,20 @@ impl Engine {
 
     /// Puts the finished feature's file away: out of sight, and still there.
     pub fn archive_session_checkpoint(&self, session: &Session) -> Result<Option<PathBuf>> {
-        let path = self.home.workspace.join(SESSION_CHECKPOINT);
-        if papers::read(&path)?.is_none() {
+        let workspace = &self.home.workspace;
+        let place = Place::open(workspace, &workspace.join(SESSION_CHECKPOINT))?;
+        if place.read()?.is_none() {
             return Ok(None);
         }
         let sheet = self.sheet(session, None)?;
-        let folder = self.home.workspace.join("docs/archive");
-        if papers::is_behind_link(&self.home.workspace, &folder.join("it")) {
-            return Err(Error::NoDocument { path: folder });
-        }
-        fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
         let name = format!("SESSION-CHECKPOINT-{}-{}.md", sheet.date, sheet.label);
-        papers::put_away(&path, &papers::free(&folder.join(name))).map(Some)
+        place.put_away(&Path::new("docs/archive").join(name)).map(Some)
     }
 
     /// Where a document goes when nobody says otherwise.
     fn usual_place(&self, sheet: &Sheet, kind: Document) -> Result<PathBuf> {
         let workspace = &self.home.workspace;
-        let path = match kind {
+        Ok(match kind {
             Document::SessionCheckpoint => workspace.join(SESSION_CHECKPOINT),
             Document::Handoff => {
                 let own = workspace.join(".agents/HANDOFF.md");
@@ -206,11 +206,7 @@ impl Engine {
                 };
                 papers::free(&folder.join("checkpoints").join(checkpoint_md::file_name(sheet)))
             }
-        };
-        match papers::is_behind_link(workspace, &path) {
-            true => Err(Error::NoDocument { path }),
-            false => Ok(path),
-        }
+        })
     }
 
     /// Has Claude Code been at work here?

@@ -37,20 +37,7 @@ impl Engine {
         let origin = &kept.taken.checkpoint;
         let parent = self.session(Some(&origin.session_id.to_string()))?;
         let written = self.restore_into(kept, folder)?;
-        // A checkpoint that was imported can speak of commits that are not here.
-        let is_here = |head: Option<&String>| {
-            head.is_some_and(|it| {
-                git::missing_names(&self.home.workspace, std::slice::from_ref(it)).is_empty()
-            })
-        };
-        let has_git = match (self.home.repository(), &origin.git) {
-            (Some(repository), Some(git))
-                if repository.top == self.home.workspace && is_here(git.head.as_ref()) =>
-            {
-                git::clone_history(&repository, folder, git.branch.as_deref(), git.head.as_deref())?
-            }
-            _ => false,
-        };
+        let has_git = self.clone_history(origin, folder)?;
         let folder = folder.canonicalize().map_err(Error::io(folder))?;
         let store = Some(self.home.store.clone());
         let wishes = Wishes { folder: Some(folder.clone()), workspace: Some(folder), store };
@@ -79,5 +66,29 @@ impl Engine {
             &format!("forked {} into {}", origin.handle, session.handle),
         )?;
         Ok(ForkReport { session, checkpoint: saved.checkpoint, n_files: written.n_files, has_git })
+    }
+
+    /// Gives the new folder the repository's history, if the repository is the workspace's own and the commit is in
+    /// it. A repository that git refuses to open, such as another user's, is left out, and that is on record.
+    fn clone_history(&mut self, origin: &Checkpoint, folder: &Path) -> Result<bool> {
+        let Some((repository, facts)) = self.home.repository().zip(origin.git.as_ref()) else {
+            return Ok(false);
+        };
+        // A checkpoint that was imported can speak of commits that are not here.
+        let is_here =
+            |head: &String| git::missing_names(&repository, std::slice::from_ref(head)).is_empty();
+        let head = facts.head.as_ref().filter(|head| is_here(head));
+        if repository.top != self.home.workspace || head.is_none() {
+            return Ok(false);
+        }
+        let head = head.map(String::as_str);
+        match git::clone_history(&repository, folder, facts.branch.as_deref(), head) {
+            Ok(has_git) => Ok(has_git),
+            Err(error) => {
+                let message = format!("forked without the repository's history: {error}");
+                self.note(origin.session_id, Level::Warning, &message)?;
+                Ok(false)
+            }
+        }
     }
 }

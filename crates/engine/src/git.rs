@@ -8,6 +8,7 @@ use bivouac_core::git::GitFacts;
 use bivouac_core::id::ObjectId;
 use bivouac_core::path::RelPath;
 use bivouac_snapshot::diff::{Filter, Trees, diff};
+use bivouac_snapshot::private;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -34,7 +35,7 @@ impl<'h> GitReader<'h> {
     /// `None` outside a repository.
     pub(crate) fn start(home: &'h Home) -> Option<Self> {
         let repository = home.repository()?;
-        let cached = std::fs::read(home.git_cache()).ok();
+        let cached = private::read(&home.git_cache()).ok();
         let known: Option<GitCache> = cached.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let known = known.filter(|known| known.reading.is_current(&repository));
         let under_way = match known {
@@ -64,7 +65,7 @@ impl<'h> GitReader<'h> {
         });
         let cache = GitCache { tree: *tree, reading };
         if self.known.as_ref() != Some(&cache) {
-            let _disposable = std::fs::write(self.home.git_cache(), to_json(&cache));
+            let _disposable = private::write_disposable(&self.home.git_cache(), &to_json(&cache));
         }
         cache.reading.facts
     }

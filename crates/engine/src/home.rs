@@ -3,6 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub use bivouac_capture::agents::project_folder;
@@ -11,18 +12,17 @@ use bivouac_capture::process::Program;
 use bivouac_capture::{agents, folder};
 use bivouac_core::id::SessionId;
 use bivouac_core::path::{RelPath, WorkspacePath};
+use bivouac_snapshot::private;
 use etcetera::BaseStrategy;
 
+use crate::local_store::{self, Found, UnusedStore};
 use crate::lock::Lock;
 use crate::{Error, Result};
 
 /// The file that configures a workspace, and marks one that is not in git.
 pub const WORKSPACE_CONFIG: &str = "bivouac.toml";
-/// The store of a project that keeps it in its own folder.
-const LOCAL_STORE: &str = ".agents";
-
 /// Every name the store uses. In a project that keeps its own store, only these are ours.
-pub const STORE_NAMES: [&str; 20] = [
+pub const STORE_NAMES: [&str; 21] = [
     "sessions.db",
     "sessions.db-wal",
     "sessions.db-shm",
@@ -43,6 +43,7 @@ pub const STORE_NAMES: [&str; 20] = [
     "create.lock",
     "spool.lock",
     "swept",
+    local_store::MARK,
 ];
 
 /// What was said on the command line.
@@ -64,18 +65,26 @@ pub struct Home {
     pub store: PathBuf,
     /// Where the user's `config.toml` is.
     pub user_config: PathBuf,
+    /// Where the local stores are recorded that this user made. `None` where there is no home folder.
+    pub local_records: Option<PathBuf>,
+    /// A store in the workspace that is not used, as somebody else may have put it there.
+    pub unused_store: Option<UnusedStore>,
 }
 
 impl Home {
     pub fn find(wishes: &Wishes) -> Result<Self> {
         let whole = |folder: &PathBuf| folder.canonicalize().map_err(Error::io(folder));
         let folder = whole(wishes.folder.as_ref().unwrap_or(&PathBuf::from(".")))?;
+        let bases = etcetera::choose_base_strategy().map_err(|_| Error::NoHome);
+        let local_records = bases.as_ref().ok().map(|bases| {
+            let state = bases.state_dir().unwrap_or_else(|| bases.data_dir());
+            state.join("bivouac/local-stores")
+        });
         let workspace = match &wishes.workspace {
             Some(wished) => whole(&folder.join(wished))?,
-            None => find_workspace(&folder),
+            None => find_workspace(&folder, local_records.as_deref()),
         };
         let folder = if folder.starts_with(&workspace) { folder } else { workspace.clone() };
-        let bases = etcetera::choose_base_strategy().map_err(|_| Error::NoHome);
         let user_config = match env::var_os("BIV_CONFIG") {
             Some(file) => PathBuf::from(file),
             None => bases
@@ -83,16 +92,18 @@ impl Home {
                 .map(|bases| bases.config_dir().join("bivouac/config.toml"))
                 .unwrap_or_default(),
         };
-        let store =
-            match (env::var_os("BIV_STORE").filter(|value| !value.is_empty()), &wishes.store) {
-                (_, Some(folder)) => absolute(folder)?,
-                (Some(folder), None) => absolute(Path::new(&folder))?,
-                (None, None) if workspace.join(LOCAL_STORE).join("sessions.db").exists() => {
-                    workspace.join(LOCAL_STORE)
-                }
-                (None, None) => bases?.data_dir().join("bivouac"),
-            };
-        Ok(Self { folder, workspace, store, user_config })
+        let wished = wishes.store.clone().or_else(|| {
+            env::var_os("BIV_STORE").filter(|value| !value.is_empty()).map(PathBuf::from)
+        });
+        let (store, unused_store) = match wished {
+            Some(folder) => (absolute(&folder)?, None),
+            None => match local_store::find(&workspace, local_records.as_deref()) {
+                Found::Ours(store) => (store, None),
+                Found::Nothing => (bases?.data_dir().join("bivouac"), None),
+                Found::NotUsed(found) => (bases?.data_dir().join("bivouac"), Some(found)),
+            },
+        };
+        Ok(Self { folder, workspace, store, user_config, local_records, unused_store })
     }
 
     pub fn workspace_path(&self) -> WorkspacePath {
@@ -121,6 +132,16 @@ impl Home {
         self.index_file(".git.json")
     }
 
+    /// Where git is shown views of the repository. Each is removed after its question.
+    pub fn git_views(&self) -> PathBuf {
+        self.store.join("index/views")
+    }
+
+    /// Which folder it was at its last checkpoint.
+    pub(crate) fn place(&self) -> PathBuf {
+        self.index_file(".place.json")
+    }
+
     /// The versions of the tools it uses.
     pub fn tool_cache(&self) -> PathBuf {
         self.index_file(".tools.json")
@@ -129,6 +150,11 @@ impl Home {
     /// Held by whoever scans or restores this workspace.
     pub fn workspace_lock(&self) -> PathBuf {
         self.index_file(".lock")
+    }
+
+    /// Says that a checkpoint is being taken; empty when none is.
+    pub(crate) fn saving_mark(&self) -> PathBuf {
+        self.index_file(".saving")
     }
 
     /// Held together by those who write objects or rely on them, alone by those who remove any.
@@ -154,7 +180,7 @@ impl Home {
     /// Where damaged files are kept. Nothing ever deletes them.
     pub fn damaged(&self) -> Result<PathBuf> {
         let folder = self.store.join("damaged");
-        make_folder(&folder)?;
+        self.make_folder(&folder)?;
         Ok(folder)
     }
 
@@ -168,9 +194,14 @@ impl Home {
         self.store.join("spool")
     }
 
-    /// Where the workspace keeps values that may be secrets.
+    /// The `.env` files near the top of the workspace, as the last command found them.
     pub fn env_files(&self) -> PathBuf {
         self.index_file(".env")
+    }
+
+    /// The `.env` files that checkpoints of a workspace hold, at any depth.
+    pub fn settings_of(&self, workspace: &WorkspacePath) -> PathBuf {
+        self.store.join("index").join(format!("{}.settings", workspace.key()))
     }
 
     /// What was written into files of this workspace.
@@ -233,12 +264,24 @@ impl Home {
     /// Makes the folders of the store, private to the user and durable.
     pub fn create_store(&self) -> Result<()> {
         let below = [self.packs(), self.store.join("index"), self.runs(), self.watch()];
-        below.iter().try_for_each(|folder| make_folder(folder))?;
+        below.iter().try_for_each(|folder| self.make_folder(folder))?;
         // Whoever made them may have been killed before their names were durable.
         [Some(self.store.as_path()), self.store.parent()]
             .into_iter()
             .flatten()
             .try_for_each(sync_folder)
+    }
+
+    /// Makes a folder of the store, and the store itself, durable. The way to the store may lead through links,
+    /// but nothing in the store is one.
+    pub(crate) fn make_folder(&self, folder: &Path) -> Result<()> {
+        folder::make(&self.store).map_err(Error::io(&self.store))?;
+        let below = folder.strip_prefix(&self.store).unwrap_or(Path::new(""));
+        let mut way = self.store.clone();
+        below.iter().try_for_each(|name| {
+            way.push(name);
+            private::make_folder(&way).map_err(Error::io(&way))
+        })
     }
 
     /// A command of ours, for this workspace and store.
@@ -265,11 +308,12 @@ impl Home {
         let home = home_folder();
         Repository::discover(&self.workspace)
             .filter(|it| it.top.parent().is_some() && Some(&it.top) != home.as_ref())
+            .map(|it| it.with_views(self.git_views()))
     }
 
     /// Where the store of a project is that keeps it in its own folder.
     pub fn local_store(&self) -> PathBuf {
-        self.workspace.join(LOCAL_STORE)
+        self.workspace.join(local_store::FOLDER)
     }
 
     /// The root and the home folder hold other people's work, or all of it.
@@ -285,6 +329,18 @@ impl Home {
             return refused("the store itself");
         }
         Ok(())
+    }
+
+    /// The folder of the workspace, other than `.git`, that git keeps its data in.
+    pub fn git_folder_inside(&self) -> Option<RelPath> {
+        let repository = self.repository()?;
+        let inside = |folder: &Path| {
+            let folder = folder.canonicalize().ok()?;
+            RelPath::new(folder.strip_prefix(&self.workspace).ok()?.as_os_str().as_bytes()).ok()
+        };
+        let is_other =
+            |path: &RelPath| !path.as_bytes().split(|byte| *byte == b'/').any(|it| it == b".git");
+        repository.own_folders().filter_map(inside).find(is_other)
     }
 
     /// Our own store, the repository and the agents' state, where they lie inside the workspace.
@@ -307,22 +363,26 @@ impl Home {
     }
 }
 
-/// The git top level, else where a `bivouac.toml` or a store of its own is, else the folder itself.
-/// A home folder or `/` that is a repository (people keep their settings so) is not taken.
-fn find_workspace(folder: &Path) -> PathBuf {
+/// The git top level, else where a `bivouac.toml` or a local store of ours is, else the folder itself. A home folder or `/` that is a
+/// repository (people keep their settings so) is not taken. Neither is a folder above whose `.git` or
+/// `bivouac.toml` another user put there, say in `/tmp`: it would make the files of others ours to restore.
+fn find_workspace(folder: &Path, local_records: Option<&Path>) -> PathBuf {
     let home = home_folder();
     let candidates =
         || folder.ancestors().filter(|it| it.parent().is_some() && Some(*it) != home.as_deref());
-    let in_git = candidates().find(|it| Repository::at(it).is_some());
+    let owner_here = folder.metadata().map(|meta| meta.uid()).ok();
+    let us = rustix::process::geteuid().as_raw();
+    let is_trusted = |marker: &Path| {
+        let owner = marker.symlink_metadata().map(|meta| meta.uid());
+        owner.is_ok_and(|owner| owner == us || owner == 0 || Some(owner) == owner_here)
+    };
+    let in_git =
+        candidates().find(|it| is_trusted(&it.join(".git")) && Repository::at(it).is_some());
     let is_marked = |it: &&Path| {
-        it.join(WORKSPACE_CONFIG).exists() || it.join(LOCAL_STORE).join("sessions.db").exists()
+        is_trusted(&it.join(WORKSPACE_CONFIG))
+            || matches!(local_store::find(it, local_records), Found::Ours(_))
     };
     in_git.or_else(|| candidates().find(is_marked)).unwrap_or(folder).to_owned()
-}
-
-/// Makes a folder of ours that survives a power cut.
-pub(crate) fn make_folder(folder: &Path) -> Result<()> {
-    folder::make(folder).map_err(Error::io(folder))
 }
 
 /// Makes the names in a folder durable.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bivouac_capture::agents;
-use bivouac_capture::process::find_program;
+use bivouac_capture::search_path::find_program;
 use bivouac_core::agent::AgentKind;
 
 use crate::Result;

@@ -1,6 +1,6 @@
 //! ACT: one function per thing the product does.
 //!
-//! - [`home`], [`config`], [`clock`], [`lock`]: where our files are, what was asked for, what time it is
+//! - [`home`], [`local_store`], [`config`], [`clock`], [`lock`]: where our files are, what was asked for, what time it is
 //! - [`open`]: the store, ready for a command; [`select`]: from words to sessions and checkpoints
 //! - [`consent`]: a person's word for what a model asks for
 //! - [`session`], [`save`], [`compare`], [`rollback`], [`restore`], [`keep`]: what people do
@@ -10,7 +10,9 @@
 //! - [`detect`], [`recover`], [`pause`]: work that stopped, and work that waits
 //! - [`progress`], [`approvals`], [`replay`], [`export`], [`memory`]: what is said about the work, and what follows
 //! - [`supervise`], [`watch`]: running an agent, or watching it run, and saving all the while
-//! - `look`, `surroundings`, `git`, `environment`, `heal`, `papers`, `room`, `secrets`, `seen`, `spool`: what
+//! - [`excluded`]: what is left out of checkpoints on purpose
+//! - [`moved`]: a workspace that has another path now; `marks`: numbers that were given out
+//! - `look`, `surroundings`, `git`, `environment`, `heal`, `papers`, `room`, `saving`, `secrets`, `seen`, `spool`: what
 //!   those need
 //! - [`setup`], [`doctor`]: what agents get from us, and whether it holds
 //! - [`sweep`], [`verify`], [`reconcile`], [`status`]: looking after the store
@@ -27,6 +29,7 @@ pub mod detect;
 pub mod doctor;
 mod environment;
 mod error;
+pub mod excluded;
 pub mod export;
 pub mod fork;
 mod git;
@@ -34,9 +37,12 @@ mod heal;
 pub mod home;
 pub mod hooks;
 pub mod keep;
+pub mod local_store;
 pub mod lock;
 mod look;
+mod marks;
 pub mod memory;
+pub mod moved;
 pub mod observe;
 pub mod open;
 mod papers;
@@ -50,6 +56,7 @@ pub mod resume;
 pub mod rollback;
 mod room;
 pub mod save;
+mod saving;
 mod secrets;
 mod seen;
 pub mod select;
@@ -72,12 +79,15 @@ use bivouac_core::work::Author;
 use bivouac_journal::Journal;
 use bivouac_snapshot::objects::Packs;
 
+pub use bivouac_capture::signals::survive_file_size_limit;
 pub use error::{Error, Kind, Result};
 
 /// An open store, seen from a workspace.
 pub struct Engine {
     pub home: home::Home,
     pub config: config::Config,
+    /// Why the configuration could not be used; then `config` is what stands in for it.
+    bad_config: Option<config::BadConfig>,
     pub clock: clock::Clock,
     /// Whose words it takes down.
     pub author: Author,

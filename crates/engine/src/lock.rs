@@ -3,12 +3,13 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bivouac_core::sabotage::{self, Fault};
+use bivouac_core::text::printable_bytes;
+use bivouac_snapshot::private::{self, Open};
 
 use crate::{Error, Result};
 
@@ -83,14 +84,7 @@ impl Lock {
 
     /// `None` when someone else has it.
     pub fn attempt(path: &Path, hold: Hold) -> Result<Option<Self>> {
-        let mut options = File::options();
-        let mut file = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(Error::io(path))?;
+        let mut file = private::open(path, Open::WriteOrCreate).map_err(Error::io(path))?;
         let locked = match hold {
             Hold::Shared => file.try_lock_shared(),
             Hold::Alone => file.try_lock(),
@@ -123,7 +117,8 @@ impl Lock {
 
 /// Leaves a word about the owner, for whoever has to wait.
 fn sign(file: &mut File) {
-    let words: Vec<String> = std::env::args().take(3).collect();
+    let words: Vec<String> =
+        std::env::args_os().take(3).map(|word| printable_bytes(word.as_encoded_bytes())).collect();
     let line = format!("process {} (`{}`)\n", std::process::id(), words.join(" "));
     let _only_a_courtesy =
         file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(line.as_bytes()));
@@ -132,7 +127,7 @@ fn sign(file: &mut File) {
 /// What the owner of a lock said about itself.
 pub(crate) fn owner(path: &Path) -> Option<String> {
     let mut text = String::new();
-    File::open(path).ok()?.take(400).read_to_string(&mut text).ok()?;
+    private::open(path, Open::Read).ok()?.take(400).read_to_string(&mut text).ok()?;
     text.lines().next().map(bivouac_core::text::printable)
 }
 

@@ -2,39 +2,42 @@
 //! in here may break or hold up the agent.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use bivouac_capture::agents::{self, Hears, Input};
+use bivouac_capture::process::Program;
 use bivouac_capture::running;
 use bivouac_core::agent::{AgentKind, ConversationStarted, ProcessId, Source};
 use bivouac_core::briefing;
 use bivouac_core::checkpoint::Trigger;
-use bivouac_core::event::{Event, Level};
+use bivouac_core::event::{Event, Level, Noted};
 use bivouac_core::id::SessionId;
 use bivouac_core::observation::{self, Happening, Observation, Response, Tell, is_own_command};
 use bivouac_core::progress::Silent;
 use bivouac_core::session::{Session, Status};
 use bivouac_core::text::Note;
 use bivouac_core::work::{Noun, given_up, is_list};
+use bivouac_snapshot::private;
 use uuid::Uuid;
 
 use crate::config::Config;
 use crate::converse::Awaited;
 use crate::home::{Home, Wishes};
+use crate::look::Thoroughness;
 use crate::open::Need;
 use crate::save::SaveRequest;
 use crate::session::SessionDraft;
 use crate::{Engine, Error, Result};
 
-pub use bivouac_capture::process::WITHIN;
+pub use bivouac_capture::process::{HOOK_PART, WITHIN};
+pub use uuid::Uuid as HookId;
 
 /// One call of a hook.
 #[derive(Clone, Debug)]
 pub struct Hook {
     /// What it tells is recorded under ids that follow from this one: once, on whichever way it comes.
-    pub(crate) id: Uuid,
+    pub id: Uuid,
     pub agent: AgentKind,
     pub event: String,
     pub input: String,
@@ -57,9 +60,12 @@ impl Hook {
         agents::of(self.agent).observe(&self.event, Input::new(&input))
     }
 
-    /// Where it happened.
+    /// Where it happened. What an agent says is text: a folder whose name is not UTF-8 comes with marks in place of
+    /// its bytes, which name nothing. Agents call their hooks in that folder.
     pub(crate) fn wishes(&self, wishes: &Wishes, observation: &Observation) -> Wishes {
-        let folder = observation.cwd.as_ref().map(PathBuf::from);
+        let said =
+            observation.cwd.as_ref().filter(|cwd| !cwd.contains(char::REPLACEMENT_CHARACTER));
+        let folder = said.map(PathBuf::from);
         Wishes { folder: folder.or_else(|| wishes.folder.clone()), ..wishes.clone() }
     }
 }
@@ -73,12 +79,13 @@ pub fn run(hook: &Hook, wishes: &Wishes, on_record: &dyn Fn()) -> Result<String>
     let wishes = hook.wishes(wishes, &observation);
     let home = Home::find(&wishes)?;
     home.check_workspace()?;
-    let response = observation::respond(&observation, &Config::load(&home)?.risks);
+    let (config, _told_by_the_engine) = Config::load_or_fall_back(&home);
+    let response = observation::respond(&observation, &config.risks);
     let is_start = matches!(observation.happening, Happening::Started(_));
     if response.events.is_empty() && response.save.is_none() && !is_start {
         return Ok(String::new());
     }
-    let mut engine = Engine::open(&wishes, Need::Write, Box::new(Silent))?;
+    let mut engine = Engine::open(&wishes, Need::Record, Box::new(Silent))?;
     let words = engine.observe(hook.id, &observation, response, on_record)?;
     Ok(words.map(|words| agents::of(hook.agent).answer(&hook.event, &words)).unwrap_or_default())
 }
@@ -92,6 +99,37 @@ pub enum Reached {
     Nothing,
     /// All it was told is on record; what was to be saved is not.
     Record,
+    /// The process that took it in ended while it did.
+    Unknown,
+}
+
+/// A hook that another process of ours takes in.
+#[derive(Clone, Copy, Debug)]
+pub struct Apart<'a> {
+    pub agent: &'a str,
+    pub event: &'a str,
+    /// What it is told to do, in [`HOOK_PART`].
+    pub part: &'a str,
+    pub within: Duration,
+}
+
+/// Runs such a process to its end, and answers what it prints.
+pub fn run_apart(apart: &Apart<'_>, input: &[u8], wishes: &Wishes) -> Result<Vec<u8>> {
+    let mut words: Vec<OsString> = vec!["hook".into(), apart.agent.into(), apart.event.into()];
+    let places =
+        [("-C", &wishes.folder), ("--root", &wishes.workspace), ("--store", &wishes.store)];
+    for (option, place) in places {
+        words.extend(place.iter().flat_map(|place| [option.into(), place.clone().into()]));
+    }
+    let program = Program::ours()?.args(words).env(HOOK_PART, apart.part);
+    Ok(program.within(apart.within).output_alone(input)?)
+}
+
+/// Leaves a note without words, for the next command to tell of. The least that can be done.
+pub fn leave_torn_note(id: Uuid, wishes: &Wishes) {
+    if let Ok(home) = Home::find(wishes) {
+        crate::spool::leave_torn(&home, id);
+    }
 }
 
 /// Keeps a hook's input for the next command. Where there is no workspace, there is nothing to keep.
@@ -105,6 +143,8 @@ pub fn put_aside(hook: &Hook, reached: Reached, wishes: &Wishes) -> Result<()> {
     if home.check_workspace().is_err() {
         return Ok(());
     }
+    // The note says that nothing was saved, so the mark of our own save must not say it again.
+    crate::saving::give_up(&home);
     // Under one name, however often: what came through without a word must not be there twice.
     let put_aside = || crate::spool::put_aside(&home, hook, reached);
     let again = |pause: Duration| {
@@ -151,6 +191,7 @@ impl Engine {
         }
         self.record_told(session.id, beginning, response.events, id)?;
         on_record();
+        self.note_bad_config(session.id)?;
         if let Some(trigger) = response.save {
             // What goes wrong with it is on record.
             let _its_own_event = self.save_for(&session, trigger, observation);
@@ -175,6 +216,22 @@ impl Engine {
         let last_prompt = self.journal.last_prompt(session)?.unwrap_or(0);
         let is_news = failures.session_sequence > last_prompt;
         Ok(is_news.then(|| briefing::warning(failures.number, &error, self.redactor())))
+    }
+
+    /// Writes into the session's log that the configuration could not be used, once until something else goes
+    /// wrong.
+    pub(crate) fn note_bad_config(&mut self, session: SessionId) -> Result<()> {
+        let Some(error) = &self.bad_config else {
+            return Ok(());
+        };
+        let why = crate::error::in_one_line(error);
+        let line = Note::cut(&format!("the configuration was not used: {why}"));
+        let last = self.journal.troubles(&self.home.workspace_path(), 1)?.pop();
+        if last.is_some_and(|last| last.message == line.as_str()) {
+            return Ok(());
+        }
+        self.record(session, vec![Event::Noted(Noted { level: Level::Error, message: line })])?;
+        Ok(())
     }
 
     fn note_failure(&mut self, session: SessionId, what: &str, error: &Error) -> Result<()> {
@@ -224,7 +281,12 @@ impl Engine {
         };
         let agent_type = Some(observation.agent.to_string());
         let draft = SessionDraft { agent_type, task_description: task, ..SessionDraft::default() };
-        self.new_session(draft).map(Some)
+        let moved_from = self.moved_from();
+        let session = self.new_session(draft)?;
+        if let Some(from) = moved_from {
+            self.note_move(session.id, &from)?;
+        }
+        Ok(Some(session))
     }
 
     /// Work that goes on is active again.
@@ -301,19 +363,21 @@ impl Engine {
 
     /// Files that are not as in the last checkpoint.
     fn look_for_changes(&self, session: &Session) -> Result<Vec<String>> {
-        if self.is_long_scan() {
+        if self.is_long_scan(Thoroughness::AsWatched) {
             return Ok(Vec::new());
         }
         let Some(last) = self.journal.last_checkpoint(session.id)? else {
             return Ok(Vec::new());
         };
-        self.changed_since(&last.taken.checkpoint.tree)
+        self.quickly_changed_since(&last.taken.checkpoint.tree)
     }
 
-    fn is_long_scan(&self) -> bool {
-        let cache = fs::metadata(self.home.stat_cache());
-        cache.map_or(true, |meta| meta.len() > LONG_SCAN_BYTES)
-            && !crate::watch::is_watched(&self.home)
+    /// Would an agent have to wait long for a scan?
+    fn is_long_scan(&self, thoroughness: Thoroughness) -> bool {
+        let cache = private::facts(&self.home.stat_cache());
+        let is_helped =
+            || thoroughness == Thoroughness::AsWatched && crate::watch::is_watched(&self.home);
+        cache.map_or(true, |it| it.size_bytes > LONG_SCAN_BYTES) && !is_helped()
     }
 
     /// Saves now, or has it done by a process of its own where that would hold the agent up. Before a risk
@@ -325,7 +389,8 @@ impl Engine {
         observation: &Observation,
     ) -> Result<()> {
         let must_wait = trigger == Trigger::Risk;
-        if self.is_long_scan() && !must_wait && std::env::var_os("BIV_HOOK_WAITS").is_none() {
+        let is_long = self.is_long_scan(Thoroughness::of(trigger));
+        if is_long && !must_wait && std::env::var_os("BIV_HOOK_WAITS").is_none() {
             let started = self.save_detached(session, trigger);
             if let Err(error) = &started {
                 self.record_failure(session.id, trigger, error);

@@ -13,10 +13,11 @@ use bivouac_journal::append::{NewEvent, PackRow};
 use bivouac_journal::{Access, Journal};
 use bivouac_snapshot::objects::{Catalog, Objects, Packs, Place};
 use bivouac_snapshot::pack::NewPack;
+use bivouac_snapshot::private;
 
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::home::{Home, Wishes};
+use crate::home::{Home, WORKSPACE_CONFIG, Wishes};
 use crate::lock::{Hold, Lock};
 use crate::select::Reach;
 use crate::{Engine, Error, Result};
@@ -27,6 +28,9 @@ pub enum Need {
     /// Where there is no store, there is nothing to read, and nothing is made.
     Read,
     Write,
+    /// To write what an agent tells, or what saves by itself. A configuration that cannot be read does not stop
+    /// this: defaults are used, and the session's log says so.
+    Record,
 }
 
 impl Engine {
@@ -34,7 +38,7 @@ impl Engine {
     pub fn open(wishes: &Wishes, need: Need, progress: Box<dyn Progress>) -> Result<Self> {
         let mut engine = Self::prepare(wishes, need, progress)?;
         engine.heal()?;
-        if need == Need::Write {
+        if need != Need::Read {
             engine.take_in_spool()?;
         }
         Ok(engine)
@@ -47,30 +51,40 @@ impl Engine {
         progress: Box<dyn Progress>,
     ) -> Result<Self> {
         let home = Home::find(wishes)?;
-        let config = Config::load(&home)?;
+        let (config, bad_config) = match need {
+            Need::Record => Config::load_or_fall_back(&home),
+            Need::Read | Need::Write => Config::load_for_command(&home)?,
+        };
         let clock = Clock::from_env()?;
         let journal = open_journal(&home, need)?;
-        if need == Need::Write {
+        if need != Need::Read {
             journal.check_writable()?;
         }
         let packs = Packs::new(&home.packs());
+        let unused_file = bad_config.iter().filter(|_| need != Need::Record).map(|error| {
+            let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+            format!("`{WORKSPACE_CONFIG}` is not used: {error}{hint}")
+        });
+        let unused_store = home.unused_store.iter().map(ToString::to_string);
+        let notices = unused_store.chain(unused_file).collect();
         let mut engine = Self {
             home,
             config,
+            bad_config,
             clock,
             author: if agents::is_within_agent() { Author::Model } else { Author::Person },
             reach: Reach::Everywhere,
             journal,
             packs,
             progress,
-            notices: Vec::new(),
+            notices,
             redactor: OnceLock::new(),
             in_use: Mutex::new(Weak::new()),
         };
         let redactor = engine.redactor().clone();
         engine.journal.set_redactor(redactor);
         // Tables that are missing are for a reconciliation to bring back.
-        if need == Need::Write && engine.journal.is_unindexed().unwrap_or(false) {
+        if need != Need::Read && engine.journal.is_unindexed().unwrap_or(false) {
             engine.know_all_secrets();
             engine.journal.reindex()?;
         }
@@ -149,7 +163,7 @@ impl Engine {
         if !self.config.auto_gc {
             return Ok(());
         }
-        let stamp = std::fs::metadata(self.home.sweep_stamp()).and_then(|meta| meta.modified());
+        let stamp = private::facts(&self.home.sweep_stamp()).map(|it| it.modified);
         let since = stamp.ok().and_then(|at| at.elapsed().ok()).map(|age| age.as_secs());
         // Packs can be many because they are large: then one sweep after the other would find nothing.
         let is_due = match since {
@@ -186,7 +200,7 @@ fn open_journal(home: &Home, need: Need) -> Result<Journal> {
     let path = home.journal();
     if is_missing(&path)? {
         // An empty journal beside full packs would call all of them garbage.
-        let is_in_use = has_packs(home) || rebuilt_journal(home).exists();
+        let is_in_use = has_packs(home) || private::facts(&rebuilt_journal(home)).is_ok();
         // Another command may have made the store meanwhile.
         if is_in_use && is_missing(&path)? {
             return Err(Error::JournalGone { store: home.store.clone() });
@@ -212,8 +226,9 @@ fn open_journal(home: &Home, need: Need) -> Result<Journal> {
 pub(crate) fn is_missing(path: &Path) -> Result<bool> {
     // SQLite takes what is shorter than its smallest page for new, and makes it so.
     const SMALLEST: u64 = 512;
-    match std::fs::metadata(path) {
-        Ok(meta) => Ok(meta.len() < SMALLEST),
+    match private::facts(path) {
+        Ok(it) if !it.is_file => Err(Error::NotStoreFile { path: path.to_owned() }),
+        Ok(it) => Ok(it.size_bytes < SMALLEST),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
         Err(error) => Err(Error::io(path)(error)),
     }
@@ -225,8 +240,6 @@ pub(crate) fn rebuilt_journal(home: &Home) -> PathBuf {
 }
 
 pub(crate) fn has_packs(home: &Home) -> bool {
-    let entries = std::fs::read_dir(home.packs());
-    entries.is_ok_and(|mut entries| {
-        entries.any(|entry| entry.is_ok_and(|it| it.path().extension() == Some("pack".as_ref())))
-    })
+    let is_pack = |name: &std::ffi::OsString| name.as_encoded_bytes().ends_with(b".pack");
+    private::list(&home.packs()).is_ok_and(|names| names.iter().any(is_pack))
 }

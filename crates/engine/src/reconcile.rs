@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use bivouac_core::event::{CheckpointTaken, Event, Level, Manifest};
+use bivouac_core::event::{CheckpointTaken, Event, Level, Manifest, SessionMoved};
 use bivouac_core::id::{EventId, ObjectId, PackId, SessionId};
 use bivouac_core::progress::Progress;
+use bivouac_core::session::{NewSession, Session};
 use bivouac_core::text::count;
 use bivouac_core::work::Item;
 use bivouac_journal::Journal;
@@ -14,10 +15,12 @@ use bivouac_journal::reconcile::Rebuilt;
 use bivouac_journal::shape::LogTail;
 use bivouac_snapshot::block::ObjectKind;
 use bivouac_snapshot::objects::{PackScan, Place};
+use bivouac_snapshot::private::{self, Open};
 use bivouac_snapshot::verify::Verifier;
 
 use crate::clock::Clock;
 use crate::home::{Home, Wishes, sync_folder};
+use crate::local_store;
 use crate::open::{Need, has_packs, is_missing, rebuilt_journal};
 use crate::{Engine, Error, Result};
 
@@ -105,15 +108,14 @@ impl Engine {
     /// everything, and store it again where it has to be.
     fn forget_scans(&self) -> Result<()> {
         let folder = self.home.store.join("index");
-        let entries = match std::fs::read_dir(&folder) {
+        let names = match private::list(&folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            entries => entries.map_err(Error::io(&folder))?,
+            names => names.map_err(Error::io(&folder))?,
         };
-        for entry in entries {
-            let path = entry.map_err(Error::io(&folder))?.path();
+        for path in names.into_iter().map(|name| folder.join(name)) {
             let is_cache = path.extension().is_some_and(|it| it == "stat" || it == "json");
             if is_cache {
-                std::fs::remove_file(&path).map_err(Error::io(path))?;
+                private::remove_file(&path).map_err(Error::io(path))?;
             }
         }
         Ok(())
@@ -133,7 +135,7 @@ impl Engine {
         for (id, place) in scan.places() {
             by_pack.entry(place.pack).or_default().push((*id, place.offset));
         }
-        let size = |id: PackId| std::fs::metadata(self.packs.path(id)).map_or(0, |meta| meta.len());
+        let size = |id: PackId| private::facts(&self.packs.path(id)).map_or(0, |it| it.size_bytes);
         let rows: Vec<PackRow> = by_pack
             .into_iter()
             .map(|(id, objects)| PackRow { id, size_bytes: size(id), objects })
@@ -172,9 +174,16 @@ impl Engine {
                 continue;
             }
             let mut events = Vec::new();
-            if !self.journal.has_session(manifest.session.id)? {
-                events.push(Event::SessionCreated(Box::new(manifest.session.clone())));
-                reborn.push(manifest.session.id);
+            match self.journal.session(manifest.session.id)? {
+                None => {
+                    events.push(Event::SessionCreated(Box::new(manifest.session.clone())));
+                    reborn.push(manifest.session.id);
+                }
+                // Of a session that is made of its checkpoints, the newest one knows where its folder is.
+                Some(known) if reborn.contains(&known.id) => {
+                    events.extend(moved(&known, &manifest.session));
+                }
+                Some(_) => {}
             }
             let taken = CheckpointTaken { checkpoint: manifest.checkpoint, manifest: id };
             let taken_at = taken.checkpoint.taken_at;
@@ -238,12 +247,18 @@ impl Engine {
     }
 }
 
+/// The fact that a session's folder was moved between two of its checkpoints.
+fn moved(known: &Session, later: &NewSession) -> Option<Event> {
+    let (from, to) = (known.workspace.clone(), later.workspace.clone());
+    (from != to).then(|| Event::SessionMoved(Box::new(SessionMoved { from, to })))
+}
+
 /// Replaces a journal that cannot be used by one made of what could be read of it. Killed at any point,
 /// the next attempt goes on: the new one is whole before the old one moves.
 fn replace_damaged_journal(home: &Home, report: &mut ReconcileReport) -> Result<()> {
     let path = home.journal();
     let rebuilt = rebuilt_journal(home);
-    if !rebuilt.exists() {
+    if private::facts(&rebuilt).is_err() {
         let is_gone = is_missing(&path)?;
         if is_gone && !has_packs(home) {
             return Ok(());
@@ -255,14 +270,14 @@ fn replace_damaged_journal(home: &Home, report: &mut ReconcileReport) -> Result<
         let building = home.store.join("sessions.db.building");
         remove_database(&building)?;
         report.n_salvaged = Journal::open(&building)?.import(events)?;
-        std::fs::File::open(&building)
+        private::open(&building, Open::Read)
             .and_then(|file| file.sync_all())
             .map_err(Error::io(&building))?;
-        std::fs::rename(&building, &rebuilt).map_err(Error::io(&building))?;
+        private::rename(&building, &rebuilt).map_err(Error::io(&building))?;
         sync_folder(&home.store)?;
     }
     // A log whose journal is gone would be taken for that of the new one.
-    let is_left = |suffix: &&str| companion(&path, suffix).exists();
+    let is_left = |suffix: &&str| private::facts(&companion(&path, suffix)).is_ok();
     if DATABASE_FILES.iter().any(is_left) {
         let stamp = Clock::from_env()?.now().as_millis();
         let aside = home.damaged()?.join(format!("sessions.db-{stamp}"));
@@ -270,7 +285,8 @@ fn replace_damaged_journal(home: &Home, report: &mut ReconcileReport) -> Result<
         sync_folder(&home.damaged()?)?;
         report.moved_aside = Some(aside);
     }
-    std::fs::rename(&rebuilt, &path).map_err(Error::io(&rebuilt))?;
+    local_store::renew(home, &rebuilt)?;
+    private::rename(&rebuilt, &path).map_err(Error::io(&rebuilt))?;
     sync_folder(&home.store)
 }
 
@@ -302,7 +318,7 @@ fn companion(path: &Path, suffix: &str) -> PathBuf {
 fn move_database(from: &Path, to: &Path) -> Result<()> {
     for suffix in DATABASE_FILES {
         let from = companion(from, suffix);
-        or_missing(std::fs::rename(&from, companion(to, suffix)), &from)?;
+        or_missing(private::rename(&from, &companion(to, suffix)), &from)?;
     }
     Ok(())
 }
@@ -310,7 +326,7 @@ fn move_database(from: &Path, to: &Path) -> Result<()> {
 fn remove_database(path: &Path) -> Result<()> {
     for suffix in DATABASE_FILES {
         let path = companion(path, suffix);
-        or_missing(std::fs::remove_file(&path), &path)?;
+        or_missing(private::remove_file(&path), &path)?;
     }
     Ok(())
 }

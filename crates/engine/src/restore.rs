@@ -1,10 +1,13 @@
 //! Writing a checkpoint's files somewhere else.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use bivouac_core::event::Level;
 use bivouac_journal::query::KeptCheckpoint;
-use bivouac_snapshot::checkout::{Written, checkout};
+use bivouac_snapshot::beneath::Root;
+use bivouac_snapshot::checkout::{SetId, Written, checkout};
 
 use crate::{Engine, Error, Result};
 
@@ -13,12 +16,19 @@ impl Engine {
     pub fn restore_into(&mut self, kept: &KeptCheckpoint, folder: &Path) -> Result<Written> {
         self.check_place(folder)?;
         let checkpoint = &kept.taken.checkpoint;
+        let session = self.session(Some(&checkpoint.session_id.to_string()))?;
+        // The files will belong to the caller, so their contents must be nobody else's choice. Of a
+        // workspace that is gone, nobody can tell whose it was.
+        let workspace = Root::open(Path::new(OsStr::from_bytes(session.workspace.as_bytes())));
+        let is_ours = workspace.is_ok_and(|it| it.is_callers_alone());
+        let set_id = if is_ours { SetId::Restore } else { SetId::Drop };
         let written = {
             let _store_lock = self.use_store()?;
             let index = self.index();
             let objects = self.objects(&index);
-            checkout(&objects, &checkpoint.tree, folder, self.progress.as_ref())?
+            checkout(&objects, &checkpoint.tree, folder, set_id, self.progress.as_ref())?
         };
+        self.tell_without_set_id(&written.without_set_id);
         if self.is_writable() {
             let line = format!("restored {} into {}", checkpoint.handle, folder.display());
             self.note(checkpoint.session_id, Level::Info, &line)?;

@@ -1,12 +1,12 @@
 //! Going on with a session in its agent: which checkpoint, what drifted, what it costs, and the command.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use bivouac_capture::agents::restore::Launch;
 use bivouac_capture::agents::restore::{Kept, Order};
 use bivouac_capture::agents::{self, Agent};
+pub use bivouac_capture::process::Says;
 use bivouac_capture::process::{self, Program};
 use bivouac_capture::running;
 use bivouac_core::agent::AgentKind;
@@ -18,9 +18,10 @@ use bivouac_core::event::Level;
 use bivouac_core::id::{CheckpointHandle, SessionId};
 use bivouac_core::session::Session;
 use bivouac_journal::query::{CheckpointFilter, KeptCheckpoint};
+use bivouac_snapshot::private;
 
 use crate::converse::{About, of_checkpoint};
-use crate::home::{home_folder, make_folder};
+use crate::home::home_folder;
 use crate::{Engine, Error, Result};
 
 /// How a session is gone on with.
@@ -213,7 +214,7 @@ impl Engine {
         (folder, extra): (&Path, &[String]),
     ) -> Result<Launch> {
         let place = self.home.restored().join(self.clock.new_id().to_string());
-        make_folder(&place)?;
+        self.home.make_folder(&place)?;
         let laid_out = place.join("kept");
         self.lay_out(summary, &laid_out)?;
         let kept = Kept {
@@ -232,7 +233,7 @@ impl Engine {
             extra: extra.to_vec(),
         };
         let launch = agent.restore(&kept, &order)?;
-        fs::remove_dir_all(&laid_out).map_err(Error::io(&laid_out))?;
+        private::remove_folder(&laid_out).map_err(Error::io(&laid_out))?;
         Ok(launch)
     }
 }
@@ -243,9 +244,9 @@ pub fn run_before(launch: &Launch, folder: &Path) -> Result<()> {
 }
 
 /// Becomes the agent, as part of a session. Comes back only if that fails.
-pub fn start(launch: &Launch, folder: &Path, session: SessionId) -> Error {
+pub fn start(launch: &Launch, folder: &Path, session: SessionId, says: Says) -> Error {
     let environment = [("BIV_SESSION", session.to_string())];
-    match process::become_program(launch, folder, &environment) {
+    match process::become_program(launch, folder, &environment, says) {
         Err(error) => error.into(),
         Ok(never) => match never {},
     }

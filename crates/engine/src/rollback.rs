@@ -11,12 +11,15 @@ use bivouac_core::sabotage::{self, Fault};
 use bivouac_core::session::Session;
 use bivouac_journal::query::{KeptCheckpoint, KeptOperation};
 use bivouac_snapshot::block::ObjectKind;
+use bivouac_snapshot::database;
+use bivouac_snapshot::database::in_use::{InUse, leave_in_use};
 use bivouac_snapshot::diff::{Filter, Trees};
 use bivouac_snapshot::path_set::PathSet;
 use bivouac_snapshot::plan::{self, Plan};
 use bivouac_snapshot::tree::Entry;
 use bivouac_snapshot::verify::unreadable;
 
+use crate::excluded::Excluded;
 use crate::look::Look;
 use crate::save::{Draft, SaveRequest, Saved};
 use crate::{Engine, Error, Result};
@@ -30,6 +33,10 @@ pub struct RestorePlan {
     pub plan: Plan,
     /// What the workspace holds now that no checkpoint covers.
     pub coverage: Coverage,
+    /// Databases that stay as they are because another process has them open.
+    pub in_use: Vec<InUse>,
+    /// What a rollback does not restore because it is excluded.
+    pub excluded: Excluded,
     forced: PathSet,
 }
 
@@ -62,20 +69,30 @@ impl Engine {
         }
         let _store_lock = self.use_store()?;
         let filter = Filter::new(paths);
-        let (plan, look, forced) = self.plan_covered(
+        let (mut plan, look, forced) = self.plan_covered(
             |trees, look| {
                 check_paths(trees, [&look.tree, &target.tree], filter.paths())?;
                 Ok(plan::plan(trees, &look.tree, &target.tree, &filter)?)
             },
             &target.tree,
         )?;
-        let kind = OperationKind::Rollback;
+        let in_use = leave_in_use(&self.root()?, &mut plan);
+        let excluded = {
+            let index = self.index();
+            let objects = self.objects(&index);
+            let trees = Trees::with_fresh(&objects, &look.fresh);
+            let roots = [(&look.tree, &look.coverage), (&target.tree, &target.coverage)];
+            // What cannot be read shows where it matters; this is only for telling.
+            self.excluded_in(&trees, roots, &filter).unwrap_or_default()
+        };
         Ok(RestorePlan {
-            kind,
+            kind: OperationKind::Rollback,
             target: Some(target.clone()),
             session,
             plan,
             coverage: look.coverage,
+            in_use,
+            excluded,
             forced,
         })
     }
@@ -129,18 +146,29 @@ impl Engine {
         let session = self.session(Some(&undone.session_id.to_string()))?;
         let stored = self.stored_plan(&undone.operation)?;
         let left_alone = undone.outcome.map(|outcome| outcome.left_alone).unwrap_or_default();
-        let was_touched = |path: &RelPath| !left_alone.iter().any(|left| left.path == *path);
-        let wanted: Vec<(RelPath, Option<Entry>)> = stored
-            .steps
-            .into_iter()
-            .filter(|step| was_touched(&step.path))
-            .map(|step| (step.path, step.before))
-            .collect();
-        let (plan, look, forced) = self.plan_covered(
-            |trees, look| Ok(plan::plan_paths(trees, &look.tree, &safety.tree, wanted.clone())?),
+        let done = database::carried_out(stored.steps, &left_alone);
+        let (mut plan, look, forced) = self.plan_covered(
+            |trees, look| {
+                let (steps, changed) =
+                    database::set_apart_changed(trees, &look.tree, done.clone())?;
+                let wanted = steps.into_iter().map(|step| (step.path, step.before));
+                let mut plan = plan::plan_paths(trees, &look.tree, &safety.tree, wanted)?;
+                plan.left_alone.extend(changed);
+                Ok(plan)
+            },
             &safety.tree,
         )?;
-        Ok(RestorePlan { kind, target: None, session, plan, coverage: look.coverage, forced })
+        let in_use = leave_in_use(&self.root()?, &mut plan);
+        Ok(RestorePlan {
+            kind,
+            target: None,
+            session,
+            plan,
+            coverage: look.coverage,
+            in_use,
+            excluded: Excluded::default(),
+            forced,
+        })
     }
 
     /// Plans, and where the goal names paths that no checkpoint would cover now (they came to be
@@ -170,6 +198,7 @@ impl Engine {
 
     /// Carries a plan out: first a safety checkpoint, then the plan on record, then file by file.
     pub fn restore(&mut self, restore: RestorePlan) -> Result<RestoreReport> {
+        self.check_may_restore()?;
         let lock = self.lock_workspace()?;
         if self.heal_held(&lock)? {
             return Err(Error::PlanOutdated { what: restore.kind });
@@ -201,7 +230,6 @@ impl Engine {
         let started = KeptOperation { session_id: restore.session.id, operation, outcome: None };
         self.begin_operation(&started, &plan)?;
         let outcome = self.apply_or_take_back(&started)?;
-        let outcome = self.end_operation(&started, outcome)?;
         Ok(RestoreReport { operation: id, safety, outcome })
     }
 
@@ -214,7 +242,9 @@ impl Engine {
         let contents = plan.steps.iter().filter_map(|step| step.before?.content());
         let unreadable = unreadable(&objects, contents)?;
         let trees = Trees::with_fresh(&objects, &none_fresh);
-        Ok(plan.settle(&trees, &safety.tree, &unreadable)?)
+        let mut plan = plan.settle(&trees, &safety.tree, &unreadable)?;
+        leave_in_use(&self.root()?, &mut plan);
+        Ok(plan)
     }
 
     /// Puts an operation on record, before it touches anything.
@@ -227,17 +257,24 @@ impl Engine {
 
     /// What fails half-way is put back; what cannot even be put back is left to the next command.
     fn apply_or_take_back(&mut self, started: &KeptOperation) -> Result<Outcome> {
-        match self.carry_out(&started.operation) {
-            Ok(outcome) => Ok(outcome),
+        let site = match self.open_site(started.operation.id) {
+            Ok(site) => site,
+            Err(error) => {
+                let outcome = Outcome { reverted: true, ..Outcome::default() };
+                self.end_operation(None, started, outcome)?;
+                return Err(Error::PutBack { source: Box::new(error), left: Vec::new() });
+            }
+        };
+        match self.carry_out(&site, &started.operation) {
+            Ok(outcome) => self.end_operation(Some(&site), started, outcome),
             Err(error) => {
                 let outcome = match sabotage::is(Fault::HalfLeft) {
                     true => Outcome::default(),
-                    false => self.take_back(&started.operation)?,
+                    false => self.take_back(&site, &started.operation)?,
                 };
-                let outcome = self.end_operation(started, outcome)?;
-                let is_touched = |it: &LeftAlone| {
-                    matches!(it.why, WhyLeft::ChangedMeanwhile | WhyLeft::NotEmpty)
-                };
+                let outcome = self.end_operation(Some(&site), started, outcome)?;
+                let is_touched =
+                    |it: &LeftAlone| !matches!(it.why, WhyLeft::Uncovered | WhyLeft::Unreadable);
                 let left = outcome.left_alone.into_iter().filter(is_touched);
                 let left = left.map(|it| it.path).collect();
                 Err(Error::PutBack { source: Box::new(error), left })
@@ -282,21 +319,23 @@ pub(crate) fn check_paths(
     Ok(())
 }
 
+/// Every file and link of a tree at a path and below it. A stored tree may be deep, so this does not recurse.
 fn files_below(
     trees: &Trees<'_>,
     root: &ObjectId,
     path: &RelPath,
     files: &mut Vec<RelPath>,
 ) -> Result<()> {
-    match trees.find(root, path)? {
-        Some(Entry::Folder { tree, .. }) => {
-            for (name, _) in trees.get(&tree)?.entries() {
-                let child = path.join(name).expect("a decoded tree has only plain names");
-                files_below(trees, root, &child, files)?;
+    let mut waiting = vec![path.clone()];
+    while let Some(path) = waiting.pop() {
+        match trees.find(root, &path)? {
+            Some(Entry::Folder { tree, .. }) => {
+                let child = |name| path.join(name).expect("a decoded tree has only plain names");
+                waiting.extend(trees.get(&tree)?.entries().map(|(name, _)| child(name)));
             }
+            Some(Entry::File(_) | Entry::Link(_)) => files.push(path),
+            Some(Entry::Gap { .. }) | None => {}
         }
-        Some(Entry::File(_) | Entry::Link(_)) => files.push(path.clone()),
-        Some(Entry::Gap { .. }) | None => {}
     }
     Ok(())
 }

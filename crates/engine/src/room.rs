@@ -8,7 +8,7 @@ use bivouac_core::autosave::is_automatic;
 use bivouac_core::checkpoint::Trigger;
 use bivouac_core::event::{CheckpointDeleted, CheckpointSkipped, DeletionReason, Event};
 use bivouac_core::id::{CheckpointId, SessionId};
-use bivouac_core::retention;
+use bivouac_core::retention::{self, Limit};
 use bivouac_core::session::Session;
 use bivouac_core::size::Bytes;
 use bivouac_journal::query::SessionFilter;
@@ -80,6 +80,13 @@ impl Engine {
         let mut n_shed = 0;
         self.sweep_packs()?;
         let mut short = self.shortage()?;
+        if short.is_some() {
+            n_shed = self.thin_to_own()?;
+            if n_shed > 0 {
+                self.sweep_packs()?;
+                short = self.shortage()?;
+            }
+        }
         while short.is_some() {
             let n_now = self.thin_by_a_quarter()?;
             if n_now == 0 {
@@ -100,12 +107,25 @@ impl Engine {
         Ok(short)
     }
 
+    /// Lets go what is only kept because a workspace's file asks for more than the user's own configuration. It
+    /// goes first, so that one workspace's wishes do not cost the checkpoints of all others.
+    fn thin_to_own(&mut self) -> Result<usize> {
+        let own = Limit::exactly(self.config.retention.max_per_session.own);
+        let mut n_gone = 0;
+        for session in self.journal.sessions(&SessionFilter::default())? {
+            let gone = retention::thin(&self.journal.candidates(session.id)?, &own);
+            n_gone += gone.len();
+            self.delete_all(session.id, gone, DeletionReason::Budget)?;
+        }
+        Ok(n_gone)
+    }
+
     fn thin_by_a_quarter(&mut self) -> Result<usize> {
         let mut n_gone = 0;
         for session in self.journal.sessions(&SessionFilter::default())? {
             let candidates = self.journal.candidates(session.id)?;
-            let n_automatic = retention::n_thinnable(&candidates);
-            let gone = retention::thin(&candidates, n_automatic * 3 / 4);
+            let n_left = retention::n_thinnable(&candidates) * 3 / 4;
+            let gone = retention::thin(&candidates, &Limit::exactly(n_left));
             n_gone += gone.len();
             self.delete_all(session.id, gone, DeletionReason::Budget)?;
         }
@@ -114,7 +134,7 @@ impl Engine {
 
     /// Thins one session's automatic checkpoints to the number that is kept.
     pub(crate) fn thin_session(&mut self, session: SessionId) -> Result<()> {
-        let most = self.config.retention.max_per_session;
+        let most = &self.config.retention.max_per_session;
         let gone = retention::thin(&self.journal.candidates(session)?, most);
         self.delete_all(session, gone, DeletionReason::Thinned)
     }
@@ -134,12 +154,12 @@ impl Engine {
             let mut gone = Vec::new();
             if session.status.is_ended() {
                 let candidates = self.journal.candidates(session.id)?;
-                gone = retention::expire(&candidates, config.retention.max_age, self.clock.now());
+                gone = retention::expire(&candidates, &config.retention.max_age, self.clock.now());
             }
             n_gone += gone.len() as u64;
             self.delete_all(session.id, gone, DeletionReason::Expired)?;
             let candidates = self.journal.candidates(session.id)?;
-            let gone = retention::thin(&candidates, config.retention.max_per_session);
+            let gone = retention::thin(&candidates, &config.retention.max_per_session);
             n_gone += gone.len() as u64;
             self.delete_all(session.id, gone, DeletionReason::Thinned)?;
         }

@@ -22,7 +22,8 @@ use crate::compare::kind_of;
 use crate::converse::Awaited;
 use crate::export::Document;
 use crate::lock::Lock;
-use crate::look::Scene;
+use crate::look::{Scene, Thoroughness};
+use crate::saving::Mark;
 use crate::session::SessionDraft;
 use crate::surroundings::{Part, Surroundings};
 use crate::{Engine, Error, Result};
@@ -77,6 +78,8 @@ pub struct SaveReport {
     pub n_changed: Option<u64>,
     /// What it added to the store.
     pub stored_bytes: u64,
+    /// The patterns of `workspace.exclude`, where they left something out.
+    pub excluded_by: Vec<String>,
 }
 
 /// What came of looking whether and where to save.
@@ -158,6 +161,7 @@ impl Engine {
         request: SaveRequest,
         workspace_lock: &Lock,
     ) -> Result<Saved> {
+        self.note_bad_config(session.id)?;
         let is_asked_for = request.trigger == Trigger::Manual;
         let label = request.name.as_ref().map(|name| name.as_str().to_owned());
         self.export_due(session, label.as_deref(), Document::is_in_workspace);
@@ -201,10 +205,12 @@ impl Engine {
         lock: &Lock,
     ) -> Result<Saved> {
         let trigger = draft.request.trigger;
+        let mark = Mark::leave(&self.home, draft.id, session.id, trigger);
         let result = self.take_checkpoint(session, draft, lock);
         if let Err(error) = &result {
             self.record_failure(session.id, trigger, error);
         }
+        mark.take_away();
         result
     }
 
@@ -222,10 +228,11 @@ impl Engine {
     fn take_checkpoint(&mut self, session: &Session, draft: &Draft, _lock: &Lock) -> Result<Saved> {
         let _store_lock = self.use_store()?;
         let parent = self.journal.last_checkpoint(session.id)?.map(|kept| kept.taken.checkpoint);
-        let scene = self.scene()?;
+        let scene = self.scene(thoroughness(&draft.request, parent.as_ref()))?;
         let moment = self.journal.moment()?;
         let stored = self.store_workspace(session, draft, parent.as_ref(), &scene)?;
         drop(moment);
+        self.note_left_out(&scene);
         let stored = match stored {
             Stored::Whole(stored) => stored,
             Stored::Unchanged(why) => {
@@ -247,8 +254,11 @@ impl Engine {
             self.remember(&taken, &scene, (session.id, draft.id));
         }
         let checkpoint = recorded.checkpoint;
+        self.remember_handle(&checkpoint.handle);
+        self.remember_place();
         Ok(Saved::Taken(Box::new(SaveReport {
             session: session.clone(),
+            excluded_by: self.excluded_by(&checkpoint.coverage),
             checkpoint,
             n_changed,
             stored_bytes,
@@ -262,6 +272,7 @@ impl Engine {
         scene: &Scene,
         (session, checkpoint): (SessionId, CheckpointId),
     ) {
+        self.remember_settings(taken);
         let token = scene.news.settle(&self.home, session, taken);
         let _disposable = taken.remember(&self.home.stat_cache(), checkpoint, token);
     }
@@ -364,10 +375,9 @@ impl Engine {
     fn describe(&self, session: &Session, draft: &Draft, taken: &Taken<'_>) -> Result<Checkpoint> {
         let now = self.clock.now();
         let today = self.clock.local(now).date();
-        let number = self.journal.next_number(&CheckpointHandle::day_prefix(today))?;
         Ok(Checkpoint {
             id: draft.id,
-            handle: CheckpointHandle::new(today, number),
+            handle: self.next_handle(today)?,
             session_id: session.id,
             parent: None,
             trigger: draft.request.trigger,
@@ -384,6 +394,7 @@ impl Engine {
             state: draft.request.state.clone(),
             operation: draft.operation,
             by: who(),
+            promise: self.config.retention.promise(),
         })
     }
 }
@@ -403,6 +414,14 @@ struct StoredWorkspace<'s> {
     n_changed: Option<u64>,
     /// What was noticed on the way, to go on record with it.
     seen: Vec<Event>,
+}
+
+/// A session's first checkpoint is what all later ones are compared with, so it relies on no watcher either.
+fn thoroughness(request: &SaveRequest, parent: Option<&Checkpoint>) -> Thoroughness {
+    match request.name.is_none() && parent.is_some() {
+        true => Thoroughness::of(request.trigger),
+        false => Thoroughness::Everything,
+    }
 }
 
 fn unchanged(why: Skip, parent: &CheckpointHandle) -> String {

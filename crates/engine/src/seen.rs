@@ -64,7 +64,8 @@ impl Engine {
             if active.iter().any(|it| it.branch == known.branch) {
                 continue;
             }
-            let is_merged = git::is_merged(&self.home.workspace, &known.branch);
+            let repository = self.home.repository();
+            let is_merged = repository.is_some_and(|it| git::is_merged(&it, &known.branch));
             let status = if is_merged { WorktreeStatus::Merged } else { WorktreeStatus::Removed };
             news.push(Worktree {
                 branch: known.branch.clone(),

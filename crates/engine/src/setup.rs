@@ -1,22 +1,29 @@
 //! What agents get from us: put in beside what is others', and taken out without a trace. Everything is planned
 //! before the first file changes.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use bivouac_capture::agents;
 use bivouac_capture::agents::install::{BadSettings, Content, Folders, Place};
 pub use bivouac_capture::agents::install::{Part, Scope};
 pub use bivouac_capture::agents::package::files as packages;
+use bivouac_capture::{agents, bounded};
 use bivouac_core::agent::AgentKind;
 use bivouac_core::id::ObjectId;
+use bivouac_core::path::PathBytes;
 use bivouac_core::redact::Redactor;
+use bivouac_snapshot::private;
 use serde::{Deserialize, Serialize};
 
 use crate::home::{Home, home_folder};
 use crate::{Error, Result, papers};
+
+/// Settings are smaller than this.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// A change to one file of an agent, not made yet.
 #[derive(Debug)]
@@ -69,13 +76,13 @@ pub enum State {
 /// What the file was before we changed it.
 #[derive(Debug, Serialize, Deserialize)]
 struct Memory {
-    path: PathBuf,
+    path: PathBytes,
     before: Option<String>,
     /// The hash of what we wrote.
     after: ObjectId,
     /// Folders that were not there before.
     #[serde(default)]
-    made: Vec<PathBuf>,
+    made: Vec<PathBytes>,
 }
 
 /// A change for every file these parts go to, needed or not; none where the agent knows nothing of this scope.
@@ -176,7 +183,8 @@ pub fn apply(home: &Home, changes: &[Change]) -> Result<Vec<PathBuf>> {
         }
     }
     let gone = changes.iter().zip(memories).filter(|(change, _)| change.origin.is_none());
-    remove_empty(gone.filter_map(|(_, memory)| memory).flat_map(|memory| memory.made).collect());
+    let made = gone.filter_map(|(_, memory)| memory).flat_map(|memory| memory.made);
+    remove_empty(made.map(|it| OsStr::from_bytes(it.as_bytes()).into()).collect());
     Ok(kept)
 }
 
@@ -213,11 +221,15 @@ fn make(home: &Home, change: &Change, earlier: Option<&Memory>) -> Result<()> {
         return keep(home, &change.path, None);
     };
     let mut made = earlier.map(|memory| memory.made.clone()).unwrap_or_default();
-    made.extend(missing_above(&change.path));
-    let (path, after_id) = (change.path.clone(), ObjectId::of(after.as_bytes()));
+    made.extend(missing_above(&change.path).iter().map(path_bytes));
+    let (path, after_id) = (path_bytes(&change.path), ObjectId::of(after.as_bytes()));
     let memory = Memory { path, before: origin.clone(), after: after_id, made };
     keep(home, &change.path, Some(&memory))?;
     put(&change.path, Some(after))
+}
+
+fn path_bytes(path: impl AsRef<Path>) -> PathBytes {
+    PathBytes::new(path.as_ref().as_os_str().as_bytes())
 }
 
 /// The folders that have to be made for it.
@@ -235,7 +247,16 @@ fn remove_empty(mut folders: Vec<PathBuf>) {
 
 fn places(home: &Home, agent: AgentKind, scope: Scope, parts: &[Part]) -> Result<Vec<Place>> {
     let places = agents::of(agent).places(scope, &folders(home, scope)?).into_iter();
-    Ok(places.filter(|place| place.has(parts)).collect())
+    let places: Vec<Place> = places.filter(|place| place.has(parts)).collect();
+    // The user's own settings may be links. Those of a project came with it, and may lead anywhere.
+    let is_link = |place: &&Place| {
+        let inside = place.path.ancestors().take_while(|it| *it != home.workspace);
+        scope == Scope::Project && inside.into_iter().any(Path::is_symlink)
+    };
+    match places.iter().find(is_link) {
+        Some(place) => Err(Error::ProjectLink { path: place.path.clone() }),
+        None => Ok(places),
+    }
 }
 
 /// Where things are, and how agents are told to call us.
@@ -244,7 +265,8 @@ pub(crate) fn folders(home: &Home, scope: Scope) -> Result<Folders> {
     // What a project shares must work on other machines, too.
     let program = match scope {
         Scope::Project => "biv".to_owned(),
-        Scope::User => own.to_string_lossy().into_owned(),
+        // Settings are text. A path that is none is found by its name.
+        Scope::User => own.to_str().unwrap_or("biv").to_owned(),
     };
     let user = home_folder().ok_or(Error::NoHome)?;
     Ok(Folders { home: user, workspace: home.workspace.clone(), program })
@@ -278,7 +300,7 @@ fn bad(path: &Path) -> impl FnOnce(BadSettings) -> Error {
 }
 
 fn read(path: &Path) -> Result<Option<String>> {
-    match fs::read_to_string(path) {
+    match bounded::read_text(path, MOST_BYTES) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::io(path)(error)),
@@ -297,7 +319,7 @@ fn put(path: &Path, text: Option<&str>) -> Result<()> {
 
 /// A link stays a link.
 fn write(path: &Path, text: &str) -> Result<()> {
-    papers::write(&behind_links(path), text.as_bytes())
+    papers::Place::at(&behind_links(path))?.write(text.as_bytes())
 }
 
 /// Where a link leads, also where nothing is there yet.
@@ -320,19 +342,18 @@ fn memory_path(home: &Home, path: &Path) -> PathBuf {
 }
 
 fn recall(home: &Home, path: &Path) -> Option<Memory> {
-    serde_json::from_slice(&fs::read(memory_path(home, path)).ok()?).ok()
+    serde_json::from_slice(&private::read(&memory_path(home, path)).ok()?).ok()
 }
 
 /// Remembers this of a file, or that there is nothing to remember.
 fn keep(home: &Home, file: &Path, memory: Option<&Memory>) -> Result<()> {
     let (folder, path) = (home.hooks(), memory_path(home, file));
     let Some(memory) = memory else {
-        return put(&path, None);
+        return match private::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(&path)(error)),
+            _ => Ok(()),
+        };
     };
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&folder)
-        .map_err(Error::io(&folder))?;
+    home.make_folder(&folder)?;
     papers::write_private(&path, &crate::save::to_json(memory))
 }

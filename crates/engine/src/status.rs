@@ -13,12 +13,13 @@ use bivouac_core::work::Work;
 use bivouac_journal::query::{CheckpointFilter, Failures, KeptCheckpoint, LogLine, SessionFilter};
 use bivouac_snapshot::diff::{Filter, Trees, diff};
 use bivouac_snapshot::path_set::PathSet;
+use bivouac_snapshot::private;
 use bivouac_snapshot::sweep::{Live, each_object, survey};
 use bivouac_snapshot::tree::Entry;
 
 use crate::look::Look;
 use crate::sweep::mark_checkpoint;
-use crate::{Engine, Error, Result};
+use crate::{Engine, Result};
 
 /// How things stand in this workspace.
 pub struct StatusReport {
@@ -28,6 +29,8 @@ pub struct StatusReport {
     /// What changed since the last checkpoint. Where that cannot be told, why.
     pub changes: Result<Changes>,
     pub coverage: Coverage,
+    /// The patterns of `workspace.exclude`, where they leave something out.
+    pub excluded_by: Vec<String>,
     pub history: History,
     pub work: Work,
     /// What an agent waits for a person's leave for.
@@ -95,6 +98,7 @@ impl Engine {
             n_checkpoints: n_checkpoints.unwrap_or(0),
             last,
             changes,
+            excluded_by: self.excluded_by(&look.coverage),
             coverage: look.coverage,
             history: self.history()?,
             troubles: self.journal.troubles(&self.home.workspace_path(), 3)?,
@@ -155,9 +159,9 @@ impl Engine {
             reclaimable += survey(&objects, *id, &live)?.reclaimable();
         }
         Ok(DiskUse {
-            database: folder_size(&self.home.store, |name| name.starts_with("sessions.db"))?,
+            database: folder_size(&self.home.store, |name| name.starts_with("sessions.db")),
             packs: packs.iter().map(|(_, size)| size).sum(),
-            index: folder_size(&self.home.store.join("index"), |_| true)?,
+            index: folder_size(&self.home.store.join("index"), |_| true),
             n_packs: packs.len() as u64,
             reclaimable,
             sessions: self.session_use()?,
@@ -215,6 +219,8 @@ fn count(trees: &Trees<'_>, last: &Checkpoint, now: &ObjectId) -> Result<Changes
             entry.is_some_and(|entry| !entry.is_gap() && !entry.is_folder())
         };
         match (is_file(&change.before), is_file(&change.after)) {
+            // It may still be there: it is no longer covered.
+            (true, false) if change.after.is_some_and(|entry| entry.is_gap()) => {}
             (false, true) => changes.n_new += 1,
             (true, false) => changes.n_deleted += 1,
             (true, true) => changes.n_modified += 1,
@@ -224,16 +230,12 @@ fn count(trees: &Trees<'_>, last: &Checkpoint, now: &ObjectId) -> Result<Changes
     Ok(changes)
 }
 
-fn folder_size(folder: &std::path::Path, counts: impl Fn(&str) -> bool) -> Result<u64> {
+fn folder_size(folder: &std::path::Path, counts: impl Fn(&str) -> bool) -> u64 {
     let mut total = 0;
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return Ok(0);
-    };
-    for entry in entries {
-        let entry = entry.map_err(Error::io(folder))?;
-        if counts(&entry.file_name().to_string_lossy()) {
-            total += entry.metadata().map_or(0, |meta| meta.len());
+    for name in private::list(folder).unwrap_or_default() {
+        if counts(&name.to_string_lossy()) {
+            total += private::facts(&folder.join(name)).map_or(0, |it| it.size_bytes);
         }
     }
-    Ok(total)
+    total
 }

@@ -1,7 +1,7 @@
 //! Giving space back: let go what retention says, mark what is still needed, replace packs.
 
-use std::fs;
-use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
 
 use bivouac_core::checkpoint::Checkpoint;
 use bivouac_core::event::CheckpointTaken;
@@ -9,8 +9,11 @@ use bivouac_core::id::{ObjectId, PackId};
 use bivouac_core::sabotage::{self, Fault};
 use bivouac_journal::query::CheckpointFilter;
 use bivouac_snapshot::objects::Objects;
+use bivouac_snapshot::pack::TEMPORARY_SUFFIX;
+use bivouac_snapshot::private;
 use bivouac_snapshot::sweep::{Live, PackUse, plan_sweep, rewrite, survey};
 
+use crate::home::Home;
 use crate::lock::{Hold, Lock};
 use crate::open::pack_row;
 use crate::{Engine, Error, Result};
@@ -44,28 +47,30 @@ impl Engine {
         let mut report = self.sweep_packs()?;
         report.n_expired = n_expired;
         let stamp = self.home.sweep_stamp();
-        let touched =
-            fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&stamp);
-        touched.map_err(Error::io(&stamp))?;
+        // Written, not only opened: the time of the last change says when the last sweep was.
+        private::write_disposable(&stamp, b"swept\n").map_err(Error::io(&stamp))?;
         Ok(report)
     }
 
-    /// Removes files that served one moment: conversations on their way, marks of runs, and what nobody took
-    /// that was left for a run. A supervisor that lives touches its own.
+    /// Removes temporary files that were left behind: conversations laid out for an agent, and the lock, log and
+    /// environment of a run. A living supervisor touches its own lock and log. Only names that we give are
+    /// removed, only what belongs to this user, and a link is never followed.
     fn forget_old(&self) {
-        const AN_HOUR: u64 = 3_600;
-        const A_MONTH: u64 = 30 * 86_400;
-        let folders = [self.home.restored(), self.home.runs()];
-        let entries = folders.iter().flat_map(fs::read_dir).flatten().flatten();
-        for path in entries.map(|entry| entry.path()) {
-            let modified = path.metadata().and_then(|meta| meta.modified());
-            let age = modified.ok().and_then(|at| at.elapsed().ok()).map_or(0, |it| it.as_secs());
-            let limit = if path.extension() == Some("env".as_ref()) { AN_HOUR } else { A_MONTH };
-            if age > limit {
-                let _next_time = match path.is_dir() {
-                    true => fs::remove_dir_all(&path),
-                    false => fs::remove_file(&path),
+        for folder in [self.home.restored(), self.home.runs()] {
+            for name in private::list(&folder).unwrap_or_default() {
+                let path = folder.join(&name);
+                let Ok(facts) = private::facts(&path) else { continue };
+                let Some(leftover) = Leftover::of(&path, facts.is_folder, &folder, &self.home)
+                else {
+                    continue;
                 };
+                let age = facts.modified.elapsed().unwrap_or_default();
+                if facts.is_ours && age > leftover.kept_for() {
+                    let _next_time = match leftover {
+                        Leftover::Restored => private::remove_folder(&path),
+                        Leftover::Run | Leftover::Environment => private::remove_file(&path),
+                    };
+                }
             }
         }
     }
@@ -142,7 +147,7 @@ impl Engine {
         if group.iter().any(is_needed_again) || moved_meanwhile {
             if let Some(new) = new {
                 let path = self.packs.path(new.id);
-                fs::remove_file(&path).map_err(Error::io(path))?;
+                private::remove_file(&path).map_err(Error::io(path))?;
             }
             return Ok(());
         }
@@ -161,7 +166,7 @@ impl Engine {
     fn remove_packs(&self, packs: &[PackId]) -> Result<()> {
         for id in packs {
             let path = self.packs.path(*id);
-            fs::remove_file(&path).map_err(Error::io(path))?;
+            private::remove_file(&path).map_err(Error::io(path))?;
         }
         Ok(())
     }
@@ -237,16 +242,53 @@ impl Engine {
                     path.display()
                 ));
             } else {
-                fs::remove_file(&path).map_err(Error::io(path))?;
+                private::remove_file(&path).map_err(Error::io(path))?;
             }
         }
-        for entry in fs::read_dir(self.home.packs()).map_err(Error::io(self.home.packs()))? {
-            let path = entry.map_err(Error::io(self.home.packs()))?.path();
-            if path.extension() == Some("tmp".as_ref()) {
-                fs::remove_file(&path).map_err(Error::io(path))?;
+        let folder = self.home.packs();
+        for name in private::list(&folder).map_err(Error::io(&folder))? {
+            let name = name.to_string_lossy();
+            let is_temporary =
+                name.strip_suffix(TEMPORARY_SUFFIX).is_some_and(|id| id.parse::<PackId>().is_ok());
+            if is_temporary {
+                let path = folder.join(&*name);
+                private::remove_file(&path).map_err(Error::io(path))?;
             }
         }
         Ok(())
+    }
+}
+
+/// Something that a command or a supervisor left in the store for a short time.
+#[derive(Clone, Copy)]
+enum Leftover {
+    /// A folder below `restored/`, named by an id.
+    Restored,
+    /// The lock or the log of a run.
+    Run,
+    /// The environment a run was to start with.
+    Environment,
+}
+
+impl Leftover {
+    /// `None` for names that we never give.
+    fn of(path: &Path, is_folder: bool, folder: &Path, home: &Home) -> Option<Self> {
+        path.file_stem()?.to_str()?.parse::<uuid::Uuid>().ok()?;
+        let extension = path.extension().map(|it| it.to_str());
+        match (folder == home.restored(), is_folder, extension) {
+            (true, true, None) => Some(Self::Restored),
+            (false, false, Some(Some("lock" | "log"))) => Some(Self::Run),
+            (false, false, Some(Some("env"))) => Some(Self::Environment),
+            _ => None,
+        }
+    }
+
+    fn kept_for(self) -> Duration {
+        const AN_HOUR: Duration = Duration::from_secs(3_600);
+        match self {
+            Self::Environment => AN_HOUR,
+            Self::Restored | Self::Run => AN_HOUR * 24 * 30,
+        }
     }
 }
 

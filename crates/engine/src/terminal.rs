@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use bivouac_capture::agents::restore::Launch;
-use bivouac_capture::process;
+use bivouac_capture::process::{self, Says};
 use bivouac_capture::tmux::{Start, Tmux};
 use bivouac_core::checkpoint::Checkpoint;
 use bivouac_core::session::Session;
 use bivouac_core::terminal::Terminal;
 use bivouac_journal::query::CheckpointFilter;
+use bivouac_snapshot::private;
 
 use crate::{Engine, Error, Result};
 
@@ -59,7 +60,7 @@ impl Engine {
         let log = self.home.run_log(session.id);
         Err(match session.status.is_ended() {
             true => Error::Ended { handle, status: session.status },
-            false if log.exists() => Error::OutOfSight { handle, log },
+            false if private::facts(&log).is_ok() => Error::OutOfSight { handle, log },
             false => Error::NotInTmux { handle },
         })
     }
@@ -85,10 +86,10 @@ impl Engine {
         process::run_before(launch, folder)?;
         let tmux = Tmux::standard();
         let name = session.handle.to_string();
-        let environment = [
-            ("BIV_SESSION", session.id.to_string()),
-            ("BIV_STORE", self.home.store.to_string_lossy().into_owned()),
-        ];
+        // tmux is given text. A store under another name would be another store.
+        let store = self.home.store.to_str().ok_or(bivouac_capture::Error::NotText)?;
+        let environment =
+            [("BIV_SESSION", session.id.to_string()), ("BIV_STORE", store.to_owned())];
         let command = launch.command.as_slice();
         let start = Start { name: &name, folder, command, environment: &environment };
         let terminal = from.map(|it| self.last_terminal(it)).transpose()?.flatten();
@@ -134,7 +135,7 @@ impl Engine {
 
 /// Becomes tmux, in this terminal. Comes back only if that fails.
 pub fn become_tmux(attach: &Launch) -> Error {
-    match process::become_program(attach, Path::new("."), &[]) {
+    match process::become_program(attach, Path::new("."), &[], Says::Out) {
         Err(error) => error.into(),
         Ok(never) => match never {},
     }

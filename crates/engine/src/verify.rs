@@ -12,6 +12,7 @@ use bivouac_journal::read::BrokenEvent;
 use bivouac_journal::shape::LogTail;
 use bivouac_snapshot::checkout::entries_of;
 use bivouac_snapshot::objects::{Catalog, Objects, PackScan, Place};
+use bivouac_snapshot::private;
 use bivouac_snapshot::verify::{Loss, Verifier, unreadable};
 
 use crate::lock::{Hold, Lock};
@@ -138,7 +139,7 @@ impl Engine {
     /// Does the index find what the packs hold?
     fn check_index(&self, scan: &PackScan, report: &mut VerifyReport) -> Result<()> {
         for (id, size_bytes) in self.journal.packs()? {
-            let size = std::fs::metadata(self.packs.path(id)).map(|meta| meta.len());
+            let size = private::facts(&self.packs.path(id)).map(|it| it.size_bytes);
             if size.ok() != Some(size_bytes)
                 && !report.damage.iter().any(|line| line.contains(&id.to_string()))
             {

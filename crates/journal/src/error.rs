@@ -1,5 +1,7 @@
 //! What can go wrong with the journal.
 
+use std::path::PathBuf;
+
 use bivouac_core::event::BadEvent;
 use bivouac_core::text::{Name, printable};
 use rusqlite::ErrorCode;
@@ -14,6 +16,8 @@ pub enum Error {
     Damaged(#[source] rusqlite::Error),
     #[error("could not read the journal's log")]
     UnreadableLog(#[source] std::io::Error),
+    #[error("`{}` is not a regular file, so the journal is not opened", path.display())]
+    NotAFile { path: PathBuf },
     #[error("the journal is busy: another process has been writing for too long")]
     Busy,
     #[error("the store is read-only")]
@@ -50,6 +54,9 @@ impl Error {
             }
             Self::BrokenChain { .. } | Self::BadEvent { .. } => {
                 Some("run `biv verify` to see what is affected")
+            }
+            Self::NotAFile { .. } => {
+                Some("look at who put it there; remove it, or name another store with `--store`")
             }
             Self::Busy => Some("try again; if it stays so, look for a process that hangs"),
             Self::ReadOnly => {

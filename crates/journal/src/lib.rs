@@ -24,8 +24,8 @@ pub mod shape;
 pub mod stored;
 
 use std::cell::Cell;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -67,10 +67,10 @@ impl Journal {
     /// see [`Journal::open_current`].
     pub fn open(path: &Path) -> Result<Self> {
         check_sqlite()?;
-        if !path.exists() {
+        if path.symlink_metadata().is_err() {
             create_private(path)?;
         }
-        let connection = Connection::open(path)?;
+        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         set_up(&connection)?;
         Self::write_to(connection)
     }
@@ -79,7 +79,7 @@ impl Journal {
     /// as well; but whoever closes a file takes away all locks that its process has on it, those of SQLite too.
     pub fn open_current(path: &Path) -> Result<Option<Self>> {
         check_sqlite()?;
-        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         set_up(&connection)?;
         match migrate::version(&connection)? >= migrate::known_version() {
             true => Self::write_to(connection).map(Some),
@@ -102,9 +102,12 @@ impl Journal {
     /// committed last may still be in the file beside it, so that is read as well where there is one.
     pub fn open_read_only(path: &Path) -> Result<Self> {
         check_sqlite()?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-        let name =
-            path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let path = &resolved(path);
+        check_files(path)?;
+        let name = in_uri(path);
         let log = path.with_extension("db-wal");
         let is_pending = std::fs::metadata(log).is_ok_and(|meta| meta.len() > 0);
         let how = if is_pending { "mode=ro" } else { "immutable=1" };
@@ -147,6 +150,19 @@ impl Journal {
     }
 }
 
+/// A path as SQLite's `file:` addresses have it. All that is not plain is given as `%xx`, byte by byte, so that a
+/// path that is not UTF-8 is opened under its own name.
+fn in_uri(path: &Path) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    bytes
+        .map(|byte| match is_plain(*byte) {
+            true => char::from(*byte).to_string(),
+            false => format!("%{byte:02x}"),
+        })
+        .collect()
+}
+
 fn set_up(connection: &Connection) -> Result<()> {
     connection.busy_handler(Some(wait_for_others))?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -176,9 +192,42 @@ fn pause(n_asked: i32) -> Duration {
     })
 }
 
+/// Opens a database that is not a link. SQLite follows no link to the files beside it either.
+pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
+    let path = resolved(path);
+    check_files(&path)?;
+    Ok(Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)?)
+}
+
+/// SQLite would wait for ever at a FIFO where it expects one of its files.
+fn check_files(path: &Path) -> Result<()> {
+    for suffix in ["", "-journal", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let file = PathBuf::from(name);
+        if file.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
+            return Err(Error::NotAFile { path: file });
+        }
+    }
+    Ok(())
+}
+
+/// The same file, in a folder without links: SQLite would refuse those as well, and a person may keep all data
+/// behind one.
+fn resolved(path: &Path) -> PathBuf {
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    match (folder, path.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
+    }
+}
+
 /// SQLite gives its companions the mode of the database file.
 fn create_private(path: &Path) -> Result<()> {
     let created = std::fs::File::options().write(true).create_new(true).mode(0o600).open(path);
+    // The umask may have taken away bits that we need ourselves.
+    let created =
+        created.and_then(|file| file.set_permissions(std::fs::Permissions::from_mode(0o600)));
     match created {
         Err(error) if error.kind() == std::io::ErrorKind::StorageFull => Err(Error::DiskFull),
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(Error::ReadOnly),

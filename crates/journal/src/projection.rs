@@ -110,6 +110,7 @@ pub(crate) fn apply(
             writer.set_session("name", renamed.name.as_str())?;
             writer.log(Level::Info, &format!("renamed to {}", renamed.name))?;
         }
+        Event::SessionMoved(moved) => writer.move_session(&moved.to)?,
         Event::SessionPaused(change) => writer.change_status(Status::Paused, change)?,
         Event::SessionResumed(change) => writer.change_status(Status::Active, change)?,
         Event::SessionInterrupted(change) => writer.change_status(Status::Interrupted, change)?,
@@ -191,6 +192,20 @@ impl Writer<'_> {
             .prepare_cached(&sql)?
             .execute(params![value, self.stored.session_id.to_string()])?;
         Ok(())
+    }
+
+    /// Everything of the session belongs to the new path from here on.
+    fn move_session(&self, to: &WorkspacePath) -> Result<()> {
+        let session = self.stored.session_id.to_string();
+        for (table, key) in [
+            ("sessions", "id"),
+            ("session_checkpoints", "session_id"),
+            ("operations", "session_id"),
+        ] {
+            let sql = format!("UPDATE {table} SET workspace = ? WHERE {key} = ?");
+            self.connection.prepare_cached(&sql)?.execute(params![workspace_value(to), session])?;
+        }
+        self.log(Level::Info, &format!("its folder was moved to {to}"))
     }
 
     fn change_status(&self, status: Status, change: &StatusChange) -> Result<()> {

@@ -5,7 +5,7 @@ use bivouac_core::event::{CheckpointTaken, Event};
 use bivouac_core::id::{CheckpointId, ObjectId, OperationId, SessionId};
 use bivouac_core::operation::{Operation, Outcome};
 use bivouac_core::path::WorkspacePath;
-use bivouac_core::retention::Candidate;
+use bivouac_core::retention::{Candidate, Promise};
 use bivouac_core::session::{Session, Status};
 use bivouac_core::text::Note;
 use bivouac_core::time::Timestamp;
@@ -204,11 +204,13 @@ impl Journal {
     /// last one, whatever it is.
     pub fn candidates(&self, session: SessionId) -> Result<Vec<Candidate>> {
         let sql = "WITH last AS (SELECT max(sequence) FROM session_checkpoints WHERE session_id = ?1)
-                   SELECT id, \"trigger\", is_named, is_pinned, created_at, sequence
+                   SELECT id, \"trigger\", is_named, is_pinned, created_at, sequence,
+                          CASE WHEN json_valid(checkpoint_data) THEN json_extract(checkpoint_data, '$.checkpoint.promise') END
                    FROM session_checkpoints
                    WHERE session_id = ?1 AND \"trigger\" NOT IN ('MANUAL', 'SAFETY')
                    UNION
-                   SELECT id, \"trigger\", is_named, is_pinned, created_at, sequence
+                   SELECT id, \"trigger\", is_named, is_pinned, created_at, sequence,
+                          CASE WHEN json_valid(checkpoint_data) THEN json_extract(checkpoint_data, '$.checkpoint.promise') END
                    FROM session_checkpoints WHERE session_id = ?1 AND sequence = (SELECT * FROM last)
                    ORDER BY sequence";
         self.rows(sql, [session.to_string()], |row| {
@@ -218,6 +220,7 @@ impl Journal {
                 is_named: row.get(2)?,
                 is_pinned: row.get(3)?,
                 taken_at: parse(row, 4, "session_checkpoints")?,
+                promise: read_promise(row, 6)?,
             })
         })
     }
@@ -336,6 +339,12 @@ pub(crate) fn read_session(row: &Row<'_>) -> Result<Session> {
         status_at: parse(row, 11, TABLE)?,
         until: parse_some(row, 12, TABLE)?,
     })
+}
+
+/// A promise that cannot be read is none.
+fn read_promise(row: &Row<'_>, column: usize) -> Result<Option<Promise>> {
+    let text: Option<String> = row.get(column)?;
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
 pub(crate) fn read_checkpoint(row: &Row<'_>) -> Result<KeptCheckpoint> {

@@ -87,8 +87,7 @@ impl Journal {
 
     /// Reads what can still be read of a damaged journal: every event that is what was written.
     pub fn salvage(path: &Path) -> Vec<StoredEvent> {
-        let Ok(connection) = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-        else {
+        let Ok(connection) = crate::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE) else {
             return Vec::new();
         };
         let _kept_where_it_can_be = shape::keep_log(&connection);

@@ -71,6 +71,7 @@ fn taken(session: u8, checkpoint: u8, number: u32) -> Event {
         state: None,
         operation: None,
         by: "me@here".to_owned(),
+        promise: None,
     };
     Event::CheckpointTaken(Box::new(CheckpointTaken { checkpoint, manifest: tree }))
 }

@@ -6,71 +6,136 @@
 //! The same plan can be applied again after an interruption at any point: paths that are already as
 //! planned are done, paths that are still as before are ready, all others are left alone.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 
-use bivouac_core::id::OperationId;
 use bivouac_core::operation::{LeftAlone, Outcome, WhyLeft};
 use bivouac_core::path::RelPath;
 use bivouac_core::progress::Progress;
 use bivouac_core::sabotage::{self, Fault};
 use rayon::prelude::*;
 
-use crate::beneath::{Kind, Root, Stat, is_gone, we_are_root};
-use crate::diff::is_locked;
-use crate::displaced::{self, is_entry, is_of_path};
+use crate::beneath::{Kind, Root, Stat, is_gone};
+use crate::database;
+use crate::displaced::{self, is_entry};
 use crate::objects::Objects;
+use crate::ownership::SET_ID;
 use crate::plan::{Plan, Step};
-use crate::stage::{SYNC_SINGLY, Staging, Task, give_to_owner, stage};
-use crate::tree::Entry;
+use crate::refusal::refusal;
+use crate::stage::{PRIVATE, SYNC_SINGLY, Staging, Task, stage};
+use crate::swap::swap;
+use crate::tree::{Entry, FileEntry};
 use crate::{Error, Result};
 
-/// Carries out a plan, or the rest of it. What is left alone is told in the outcome.
+/// Carries out a plan, or the rest of it. Paths that are left alone are in the outcome.
 pub fn apply(
     root: &Root,
+    staging: &Staging,
     objects: &Objects<'_>,
     plan: &Plan,
-    id: OperationId,
     progress: &dyn Progress,
 ) -> Result<Outcome> {
-    let staging = Staging::open(root, id)?;
+    let (plan, without_set_id) = withhold_set_id(root, plan);
     let mut outcome = Outcome { left_alone: plan.left_alone.clone(), ..Outcome::default() };
-    displaced::put_back(root, &staging, plan, &mut outcome)?;
-    let mut tasks = examine(root, &staging, plan, &mut outcome)?;
-    stage(root, objects, &tasks, progress)?;
-    swap(root, &mut tasks, &mut outcome, progress)?;
+    displaced::put_back(root, staging, &plan, &mut outcome)?;
+    let mut tasks = examine(root, &plan, &mut outcome)?;
+    stage((root, staging), objects, &tasks, progress)?;
+    leave_opened_databases((root, staging), &plan, &mut tasks, &mut outcome);
+    swap((root, staging), &mut tasks, &mut outcome, progress)?;
+    database::take_back_incomplete((root, staging), &plan, &mut tasks, &mut outcome)?;
     if !sabotage::is(Fault::SwapNotSynced) {
-        make_durable(root, plan)?;
+        make_durable(root, &plan)?;
     }
-    Ok(outcome)
+    let left: HashSet<&RelPath> = outcome.left_alone.iter().map(|left| &left.path).collect();
+    let without_set_id = without_set_id.into_iter().filter(|path| !left.contains(path)).collect();
+    Ok(Outcome { without_set_id, ..outcome })
+}
+
+/// The plan without the set-id bits that would be given to something another user can replace, and the
+/// paths they are withheld from.
+///
+/// Set-id bits are given only where the caller owns every folder on the way. Elsewhere the owner of
+/// a folder decides what is restored there, and root would give that user's programs root's
+/// rights: a restored file belongs to whoever owned what stood at its path, and that may be
+/// anything the user moved there. A folder that has such a bit already keeps it.
+fn withhold_set_id<'p>(root: &Root, plan: &'p Plan) -> (Cow<'p, Plan>, Vec<RelPath>) {
+    let mut plan = Cow::Borrowed(plan);
+    let mut withheld = Vec::new();
+    for n in 0..plan.steps.len() {
+        let step = &plan.steps[n];
+        let bits = match (step.before, step.after) {
+            (_, Some(Entry::File(file))) => file.mode & SET_ID,
+            (Some(Entry::Folder { mode: before, .. }), Some(Entry::Folder { mode, .. })) => {
+                mode & !before & SET_ID
+            }
+            (_, Some(Entry::Folder { mode, .. })) => mode & SET_ID,
+            _ => 0,
+        };
+        if bits == 0 || root.is_way_private(&step.path) {
+            continue;
+        }
+        withheld.push(step.path.clone());
+        match &mut plan.to_mut().steps[n].after {
+            Some(Entry::File(file)) => file.mode &= !bits,
+            Some(Entry::Folder { mode, .. }) => *mode &= !bits,
+            Some(Entry::Link(_) | Entry::Gap { .. }) | None => {}
+        }
+    }
+    (plan, withheld)
 }
 
 /// What a path is now, compared with a step.
 enum State {
     AsBefore(Option<Stat>),
     AsAfter,
-    Other,
+    Left(WhyLeft),
 }
 
 /// Looks at every path: only those that are as the plan expects are touched.
-fn examine<'p>(
-    root: &Root,
-    staging: &Staging,
-    plan: &'p Plan,
-    outcome: &mut Outcome,
-) -> Result<Vec<Task<'p>>> {
+fn examine<'p>(root: &Root, plan: &'p Plan, outcome: &mut Outcome) -> Result<Vec<Task<'p>>> {
     let look = |step| state_of(root, step).map_err(Error::write_workspace(&step.path));
     let states = plan.steps.par_iter().map(look).collect::<Result<Vec<State>>>()?;
+    let why_left = |state: &State| match state {
+        State::Left(why) => Some(*why),
+        State::AsBefore(_) | State::AsAfter => None,
+    };
+    let mut whys: Vec<Option<WhyLeft>> = states.iter().map(why_left).collect();
+    database::spread(&plan.steps, &mut whys);
     let mut tasks = Vec::new();
-    for (n, (step, state)) in plan.steps.iter().zip(states).enumerate() {
-        let staged = staging.at(n.to_string().as_bytes());
-        match state {
-            State::AsBefore(seen) => tasks.push(Task { step, staged, seen, is_done: false }),
-            State::AsAfter => {}
-            State::Other => leave(outcome, step, WhyLeft::ChangedMeanwhile),
+    for (number, (step, (state, why))) in
+        plan.steps.iter().zip(states.into_iter().zip(whys)).enumerate()
+    {
+        match (state, why) {
+            (_, Some(why)) if step.before.is_some() || step.after.is_some() => {
+                leave(outcome, step, why);
+            }
+            (State::AsBefore(seen), None) => tasks.push(Task::new(number, step, seen)),
+            (State::AsBefore(_) | State::AsAfter | State::Left(_), _) => {}
         }
     }
     Ok(tasks)
+}
+
+/// Leaves databases alone that a program opened after the plan was made.
+fn leave_opened_databases(
+    folders: (&Root, &Staging),
+    plan: &Plan,
+    tasks: &mut Vec<Task<'_>>,
+    outcome: &mut Outcome,
+) {
+    let planned: BTreeSet<&[u8]> = plan.steps.iter().map(|step| step.path.as_bytes()).collect();
+    tasks.retain(|task| {
+        let is_touchable = database::is_touchable(folders, task, &planned);
+        if !is_touchable {
+            leave(outcome, task.step, WhyLeft::ChangedMeanwhile);
+        }
+        is_touchable
+    });
+}
+
+fn leave(outcome: &mut Outcome, step: &Step, why: WhyLeft) {
+    outcome.left_alone.push(LeftAlone { path: step.path.clone(), why });
 }
 
 fn state_of(root: &Root, step: &Step) -> io::Result<State> {
@@ -78,8 +143,7 @@ fn state_of(root: &Root, step: &Step) -> io::Result<State> {
     let stat = match root.stat_beneath(path) {
         Ok(stat) => Some(stat),
         Err(error) if is_gone(&error) => None,
-        Err(error) if is_of_path(&error) => return Ok(State::Other),
-        Err(error) => return Err(error),
+        Err(error) => return refusal(root, &error).map(State::Left).ok_or(error),
     };
     let is_now = |entry: &Option<Entry>| match (entry, &stat) {
         (None, None) => Ok(true),
@@ -88,13 +152,31 @@ fn state_of(root: &Root, step: &Step) -> io::Result<State> {
     };
     Ok(if is_now(&step.after)? {
         State::AsAfter
-    } else if is_now(&step.before)? || is_unfinished_folder(step, stat.as_ref()) {
+    } else if is_now(&step.before)?
+        || without_set_id(root, step).map_or(Ok(false), |entry| is_now(&Some(entry)))?
+        || is_unfinished_folder(step, stat.as_ref())
+    {
         State::AsBefore(stat)
     } else if is_between(step, stat.as_ref()) {
         State::AsBefore(None)
     } else {
-        State::Other
+        State::Left(WhyLeft::ChangedMeanwhile)
     })
+}
+
+/// What was there before, as an operation that is now taken back has put it there: without the set-id
+/// bits, if they are withheld here.
+fn without_set_id(root: &Root, step: &Step) -> Option<Entry> {
+    let is_withheld = |mode: u16| mode & SET_ID != 0 && !root.is_way_private(&step.path);
+    match step.before? {
+        Entry::File(file) if is_withheld(file.mode) => {
+            Some(Entry::File(FileEntry { mode: file.mode & !SET_ID, ..file }))
+        }
+        Entry::Folder { mode, tree } if is_withheld(mode) => {
+            Some(Entry::Folder { mode: mode & !SET_ID, tree })
+        }
+        _ => None,
+    }
 }
 
 /// Is it as a step can leave it half done? A file that makes way for a folder is removed first, and the
@@ -112,208 +194,8 @@ fn is_between(step: &Step, stat: Option<&Stat>) -> bool {
 
 /// Was this folder made by a step that is now taken back, and not given its permissions yet?
 fn is_unfinished_folder(step: &Step, stat: Option<&Stat>) -> bool {
-    let is_new = |stat: &Stat| stat.kind == Kind::Folder && stat.mode & 0o777 == NEW_FOLDER;
+    let is_new = |stat: &Stat| stat.kind == Kind::Folder && stat.mode & 0o777 == PRIVATE;
     step.is_removal_of_folder() && stat.is_some_and(is_new)
-}
-
-/// Until all is in it, nobody else looks into a folder.
-const NEW_FOLDER: u16 = 0o700;
-
-/// Folders without write permission are opened for the time of the swap.
-fn unlock_folders(root: &Root, tasks: &[Task<'_>]) -> Vec<(Vec<u8>, u16)> {
-    if we_are_root() {
-        return Vec::new();
-    }
-    let parents: BTreeSet<RelPath> =
-        tasks.iter().filter_map(|task| task.step.path.parent()).collect();
-    let mut locked = Vec::new();
-    for folder in parents {
-        let folder = folder.as_bytes();
-        let Ok(stat) = root.stat_beneath(folder) else {
-            continue;
-        };
-        if stat.kind == Kind::Folder
-            && is_locked(stat.mode)
-            && root.set_mode(folder, stat.mode | 0o700).is_ok()
-        {
-            locked.push((folder.to_vec(), stat.mode));
-        }
-    }
-    locked
-}
-
-/// Removes, creates and exchanges, in the order in which each step finds what it needs.
-fn swap(
-    root: &Root,
-    tasks: &mut [Task<'_>],
-    outcome: &mut Outcome,
-    progress: &dyn Progress,
-) -> Result<()> {
-    progress.begin("Restoring", tasks.len() as u64);
-    let locked = unlock_folders(root, tasks);
-    let swapped = swap_all(&Swapper { root, progress }, tasks, outcome);
-    for (folder, mode) in locked {
-        let _gone_meanwhile = root.set_mode(&folder, mode);
-    }
-    swapped?;
-    // Permissions last and from the inside out: a folder may be about to lose its own.
-    for task in tasks.iter().rev().filter(|task| task.is_done) {
-        if let Some(Entry::Folder { mode, .. }) = task.step.after {
-            root.set_mode(task.step.path.as_bytes(), mode)
-                .map_err(Error::write_workspace(&task.step.path))?;
-        }
-    }
-    progress.end();
-    Ok(())
-}
-
-fn swap_all(swapper: &Swapper<'_>, tasks: &mut [Task<'_>], outcome: &mut Outcome) -> Result<()> {
-    for task in
-        tasks.iter_mut().rev().filter(|task| task.is_removal_of_file() && task.seen.is_some())
-    {
-        swapper.remove_file(task, outcome)?;
-    }
-    for task in tasks
-        .iter_mut()
-        .rev()
-        .filter(|task| task.step.is_removal_of_folder() && task.seen.is_some())
-    {
-        swapper.remove_folder(task, outcome)?;
-    }
-    for task in tasks.iter_mut() {
-        match task.step.after {
-            Some(Entry::Folder { .. }) => swapper.make_folder(task, outcome)?,
-            Some(Entry::File(_) | Entry::Link(_)) => swapper.put_file(task, outcome)?,
-            Some(Entry::Gap { .. }) | None => {}
-        }
-    }
-    Ok(())
-}
-
-struct Swapper<'s> {
-    root: &'s Root,
-    progress: &'s dyn Progress,
-}
-
-impl Swapper<'_> {
-    fn remove_file(&self, task: &mut Task<'_>, outcome: &mut Outcome) -> Result<()> {
-        let path = task.step.path.as_bytes();
-        let failed = |error| Error::write_workspace(&task.step.path)(error);
-        if !self.is_as_seen(path, task.seen.as_ref()).map_err(failed)? {
-            leave(outcome, task.step, WhyLeft::ChangedMeanwhile);
-            return Ok(());
-        }
-        let aside = task.old_content();
-        if let Err(error) = self.root.move_to_free(path, &aside) {
-            return or_leave(error, task.step, outcome);
-        }
-        if !self.is_what_was_seen(&aside, task.seen.as_ref()).map_err(failed)? {
-            leave(outcome, task.step, WhyLeft::ChangedMeanwhile);
-            return self.root.move_to_free(&aside, path).map_err(failed);
-        }
-        task.is_done = true;
-        outcome.n_removed += 1;
-        self.progress.add(1);
-        Ok(())
-    }
-
-    fn remove_folder(&self, task: &mut Task<'_>, outcome: &mut Outcome) -> Result<()> {
-        match self.root.remove_folder(task.step.path.as_bytes()) {
-            Ok(()) => {
-                task.is_done = true;
-                self.progress.add(1);
-                Ok(())
-            }
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
-                leave(outcome, task.step, WhyLeft::NotEmpty);
-                Ok(())
-            }
-            Err(error) => or_leave(error, task.step, outcome),
-        }
-    }
-
-    fn make_folder(&self, task: &mut Task<'_>, outcome: &mut Outcome) -> Result<()> {
-        let path = task.step.path.as_bytes();
-        if task.step.before.is_some_and(|it| it.is_folder()) {
-            task.is_done = true;
-            return Ok(());
-        }
-        let is_there = || self.root.stat_beneath(path).is_ok_and(|stat| stat.kind == Kind::Folder);
-        match self.root.create_folder(path, NEW_FOLDER) {
-            Err(error) if !is_there() => or_leave(error, task.step, outcome),
-            _ => {
-                give_to_owner(self.root, task.step, path)
-                    .map_err(Error::write_workspace(&task.step.path))?;
-                task.is_done = true;
-                self.progress.add(1);
-                Ok(())
-            }
-        }
-    }
-
-    fn put_file(&self, task: &mut Task<'_>, outcome: &mut Outcome) -> Result<()> {
-        let path = task.step.path.as_bytes();
-        let was_file = matches!(task.step.before, Some(Entry::File(_) | Entry::Link(_)));
-        let failed = |error| Error::write_workspace(&task.step.path)(error);
-        if was_file && !self.is_as_seen(path, task.seen.as_ref()).map_err(failed)? {
-            leave(outcome, task.step, WhyLeft::ChangedMeanwhile);
-            return Ok(());
-        }
-        let put = match task.step.after {
-            Some(Entry::File(file)) if !task.needs_content() => self.root.set_mode(path, file.mode),
-            _ if was_file => self.root.exchange(&task.new_content(), path),
-            _ => self.root.move_to_free(&task.new_content(), path),
-        };
-        if let Err(error) = put {
-            return or_leave(error, task.step, outcome);
-        }
-        if was_file && task.needs_content() {
-            let displaced = task.new_content();
-            if !self.is_what_was_seen(&displaced, task.seen.as_ref()).map_err(failed)? {
-                leave(outcome, task.step, WhyLeft::ChangedMeanwhile);
-                return self.root.exchange(&displaced, path).map_err(failed);
-            }
-        }
-        task.is_done = true;
-        outcome.n_written += 1;
-        self.progress.add(1);
-        Ok(())
-    }
-
-    fn is_as_seen(&self, path: &[u8], seen: Option<&Stat>) -> io::Result<bool> {
-        self.compare(path, seen, Stat::is_same)
-    }
-
-    /// The same, after a rename: that alone may change the change time.
-    fn is_what_was_seen(&self, path: &[u8], seen: Option<&Stat>) -> io::Result<bool> {
-        let is_same =
-            |now: &Stat, seen: &Stat| now.is_same(&Stat { ctime_ns: now.ctime_ns, ..*seen });
-        self.compare(path, seen, is_same)
-    }
-
-    fn compare(
-        &self,
-        path: &[u8],
-        seen: Option<&Stat>,
-        is_same: fn(&Stat, &Stat) -> bool,
-    ) -> io::Result<bool> {
-        match (self.root.stat_beneath(path), seen) {
-            (Ok(now), Some(seen)) => Ok(is_same(&now, seen) || sabotage::is(Fault::RecheckLost)),
-            (Err(error), _) if !is_of_path(&error) => Err(error),
-            _ => Ok(false),
-        }
-    }
-}
-
-/// Someone else's doing leaves the path alone; trouble with the disk ends the operation.
-fn or_leave(error: io::Error, step: &Step, outcome: &mut Outcome) -> Result<()> {
-    let is_taken =
-        matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory);
-    if is_taken || is_gone(&error) {
-        leave(outcome, step, WhyLeft::ChangedMeanwhile);
-        return Ok(());
-    }
-    Err(Error::write_workspace(&step.path)(error))
 }
 
 /// Names, and modes that were set in place. Whoever was interrupted may have left some of them to us, so all are
@@ -348,13 +230,9 @@ fn make_durable(root: &Root, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Does this say nothing about the disk? A file that may not be opened, as its mode says, or somebody's pipe or socket
-/// that stands there by now, and file systems that know no sync of folders.
+/// Does this error say nothing about the disk? The file's mode does not let us open it, a pipe or socket
+/// stands there by now, or the file system does not support syncing folders.
 fn cannot_be_synced(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput)
         || error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error())
-}
-
-fn leave(outcome: &mut Outcome, step: &Step, why: WhyLeft) {
-    outcome.left_alone.push(LeftAlone { path: step.path.clone(), why });
 }

@@ -3,26 +3,27 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bivouac_core::sabotage::{self, Fault};
-use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Uid};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::retry_on_intr;
+
+use crate::file_system::FileSystem;
+use crate::ownership::SET_ID;
 
 /// A folder we may work in.
 pub struct Root {
-    fd: OwnedFd,
-    device: u64,
-    keeps_folder_times: bool,
+    pub(crate) fd: OwnedFd,
 }
 
 /// What `lstat` says, as far as it can show a change.
 #[derive(Clone, Copy, Debug)]
 pub struct Stat {
     pub kind: Kind,
-    /// The permission bits, set-id and sticky bits included.
+    /// The permission bits, set-id and sticky bits included; without the set-id bits of another user's file.
     pub mode: u16,
     pub size: u64,
     pub mtime_ns: i64,
@@ -30,7 +31,8 @@ pub struct Stat {
     pub inode: u64,
     /// How many names the file has. Only remembered as one or more.
     pub n_links: u64,
-    /// Not remembered: it may have another number after the next start of the machine.
+    /// Not remembered: it may have another number after the next start of the machine. The cache holds
+    /// the identity of each mount instead.
     pub device: u64,
 }
 
@@ -68,12 +70,27 @@ pub struct Named {
     pub kind: Option<Kind>,
 }
 
-/// The user and group something belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owner {
-    user: Uid,
-    group: Gid,
+/// A folder that is held open: the root itself, or one opened on the way.
+pub(crate) enum Held<'r> {
+    Root(BorrowedFd<'r>),
+    Opened(OwnedFd),
 }
+
+impl AsFd for Held<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Root(fd) => *fd,
+            Self::Opened(fd) => fd.as_fd(),
+        }
+    }
+}
+
+/// Opens a folder to reach what is in it. Whoever may not list a folder may still pass it.
+#[cfg(target_os = "linux")]
+const TO_PASS: OFlags = OFlags::PATH.union(FOLDER_FLAGS);
+#[cfg(not(target_os = "linux"))]
+const TO_PASS: OFlags = OFlags::RDONLY.union(FOLDER_FLAGS);
+const FOLDER_FLAGS: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Paths longer than this are opened in stretches; the system allows 4096 bytes.
 const MAX_STRETCH: usize = 3_000;
@@ -82,14 +99,26 @@ impl Root {
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
-        let device = stat_of(&rustix::fs::fstat(&fd)?).device;
-        let keeps_folder_times = keeps_folder_times(&fd);
-        Ok(Self { fd, device, keeps_folder_times })
+        Ok(Self { fd })
     }
 
-    /// Does a folder's change time tell, beyond doubt, whether its list of names changed?
-    pub fn tells_folder_changes(&self, folder: &Stat) -> bool {
-        self.keeps_folder_times && folder.device == self.device
+    /// Opens a folder in this one and holds it. Whatever happens to its name, the descriptor stays with it.
+    pub(crate) fn enter(&self, path: &[u8]) -> io::Result<Self> {
+        Ok(Self { fd: self.open_folder(path)? })
+    }
+
+    /// Is the whole workspace mounted read-only?
+    pub(crate) fn is_read_only(&self) -> bool {
+        rustix::fs::fstatvfs(&self.fd)
+            .is_ok_and(|it| it.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
+    }
+
+    /// The file system that a folder is on. `stat` is the folder's own.
+    pub(crate) fn file_system(&self, folder: &[u8], stat: &Stat) -> io::Result<FileSystem> {
+        if folder.is_empty() {
+            return Ok(FileSystem::of(&self.fd, stat));
+        }
+        Ok(FileSystem::of(&self.open_beneath(folder, TO_PASS)?, stat))
     }
 
     /// Looks at `path` itself, not at what a link there points to. The empty path is the root. Only for whoever comes
@@ -114,33 +143,9 @@ impl Root {
         let Some(slash) = path.iter().rposition(|byte| *byte == b'/') else {
             return self.stat(path);
         };
-        // Whoever may not list a folder may still pass it.
-        #[cfg(target_os = "linux")]
-        let way = OFlags::PATH;
-        #[cfg(not(target_os = "linux"))]
-        let way = OFlags::RDONLY;
-        let flags = way | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let folder = self.open_beneath(&path[..slash], flags)?;
+        let folder = self.open_beneath(&path[..slash], TO_PASS)?;
         let name = &path[slash + 1..];
         Ok(stat_of(&rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?))
-    }
-
-    /// Who owns what is at `path`; the empty path is the root.
-    pub fn owner(&self, path: &[u8]) -> io::Result<Owner> {
-        let stat = if path.is_empty() {
-            rustix::fs::fstat(&self.fd)?
-        } else {
-            let (folder, name) = self.folder_of(path)?;
-            rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?
-        };
-        Ok(Owner { user: Uid::from_raw(stat.st_uid), group: Gid::from_raw(stat.st_gid) })
-    }
-
-    /// Only root can give things away, and only root needs to.
-    pub fn set_owner(&self, path: &[u8], owner: Owner) -> io::Result<()> {
-        let (folder, name) = self.folder_of(path)?;
-        let (user, group) = (Some(owner.user), Some(owner.group));
-        Ok(rustix::fs::chownat(folder, name, user, group, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
     /// Opens a file for reading. Never blocks on a fifo that took the file's place.
@@ -175,15 +180,18 @@ impl Root {
     }
 
     /// The whole of a small file, or `None` when it is absent, not a regular file, or over `limit`.
+    ///
+    /// What stands there is looked at before it is opened, because opening alone already acts on some devices
+    /// and lets a program go on that waits at the other end of a pipe. It is looked at again once it is open:
+    /// something else may have taken its place, which `open_file` neither follows nor waits for.
     pub fn read_small(&self, path: &[u8], limit: u64) -> Option<Vec<u8>> {
+        let is_small = |stat: Stat| stat.kind == Kind::File && stat.size <= limit;
+        self.stat(path).ok().filter(|stat| is_small(*stat))?;
         let file = self.open_file(path).ok()?;
-        let stat = stat_of(&rustix::fs::fstat(&file).ok()?);
-        if stat.kind != Kind::File || stat.size > limit {
-            return None;
-        }
+        let stat = stat_open(&file).ok().filter(|stat| is_small(*stat))?;
         let mut bytes = Vec::with_capacity(stat.size as usize);
-        file.take(limit).read_to_end(&mut bytes).ok()?;
-        Some(bytes)
+        file.take(limit + 1).read_to_end(&mut bytes).ok()?;
+        (bytes.len() as u64 <= limit).then_some(bytes)
     }
 
     pub fn create_folder(&self, path: &[u8], mode: u16) -> io::Result<()> {
@@ -191,49 +199,22 @@ impl Root {
         Ok(rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(mode.into()))?)
     }
 
-    /// Creates a file that must not be there yet.
+    /// Creates a private file that must not be there yet.
     pub fn create_file(&self, path: &[u8]) -> io::Result<File> {
+        self.create_file_as(path, 0o600)
+    }
+
+    /// The same with these permissions, less what the umask takes away.
+    pub fn create_file_as(&self, path: &[u8], mode: u16) -> io::Result<File> {
         let (folder, name) = self.folder_of(path)?;
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o600))?.into())
+        Ok(rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(mode.into()))?.into())
     }
 
     pub fn create_link(&self, path: &[u8], target: &[u8]) -> io::Result<()> {
         let (folder, name) = self.folder_of(path)?;
         Ok(rustix::fs::symlinkat(target, folder, name)?)
-    }
-
-    /// Moves `from` to `to`, where nothing may be.
-    pub fn move_to_free(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
-        match self.rename(from, to, RenameFlags::NOREPLACE) {
-            Err(error) if is_unsupported(&error) => match self.stat_beneath(to) {
-                Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
-                Err(error) if is_gone(&error) => self.rename(from, to, RenameFlags::empty()),
-                Err(error) => Err(error),
-            },
-            other => other,
-        }
-    }
-
-    /// Swaps two things in one step: there is no moment in which either is missing. Where the file
-    /// system cannot, `theirs` is missing for a moment, and found at `ours` afterwards all the same.
-    pub fn exchange(&self, ours: &[u8], theirs: &[u8]) -> io::Result<()> {
-        match self.rename(ours, theirs, RenameFlags::EXCHANGE) {
-            Err(error) if is_unsupported(&error) => {
-                let aside = [ours, b".aside"].concat();
-                self.move_to_free(theirs, &aside)?;
-                self.move_to_free(ours, theirs)?;
-                self.move_to_free(&aside, ours)
-            }
-            other => other,
-        }
-    }
-
-    fn rename(&self, from: &[u8], to: &[u8], flags: RenameFlags) -> io::Result<()> {
-        let (from_folder, from_name) = self.folder_of(from)?;
-        let (to_folder, to_name) = self.folder_of(to)?;
-        Ok(rustix::fs::renameat_with(from_folder, from_name, to_folder, to_name, flags)?)
     }
 
     pub fn remove_file(&self, path: &[u8]) -> io::Result<()> {
@@ -245,22 +226,6 @@ impl Root {
     pub fn remove_folder(&self, path: &[u8]) -> io::Result<()> {
         let (folder, name) = self.folder_of(path)?;
         Ok(rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)?)
-    }
-
-    /// Sets the permission bits of a file or folder, also of one we may not read.
-    #[cfg(target_os = "linux")]
-    pub fn set_mode(&self, path: &[u8], mode: u16) -> io::Result<()> {
-        use std::os::fd::AsRawFd;
-        let fd = self.open_beneath(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC)?;
-        let by_descriptor = format!("/proc/self/fd/{}", fd.as_raw_fd());
-        Ok(rustix::fs::chmod(by_descriptor, Mode::from_raw_mode(mode.into()))?)
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub fn set_mode(&self, path: &[u8], mode: u16) -> io::Result<()> {
-        let (folder, name) = self.folder_of(path)?;
-        let mode = Mode::from_raw_mode(mode.into());
-        Ok(rustix::fs::chmodat(folder, name, mode, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
     /// Makes the names in a folder durable, the contents of a file, and the mode of either.
@@ -280,10 +245,12 @@ impl Root {
     }
 
     /// The folder that holds `path`, opened, and the last name.
-    fn folder_of<'p>(&self, path: &'p [u8]) -> io::Result<(OwnedFd, &'p [u8])> {
+    pub(crate) fn folder_of<'p>(&self, path: &'p [u8]) -> io::Result<(Held<'_>, &'p [u8])> {
         match path.iter().rposition(|byte| *byte == b'/') {
-            Some(slash) => Ok((self.open_folder(&path[..slash])?, &path[slash + 1..])),
-            None => Ok((self.fd.try_clone()?, path)),
+            Some(slash) => {
+                Ok((Held::Opened(self.open_folder(&path[..slash])?), &path[slash + 1..]))
+            }
+            None => Ok((Held::Root(self.fd.as_fd()), path)),
         }
     }
 
@@ -296,7 +263,7 @@ impl Root {
         self.open_beneath(path, flags)
     }
 
-    fn open_beneath(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+    pub(crate) fn open_beneath(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
         if path.len() <= MAX_STRETCH {
             return open_beneath(&self.fd, path, flags);
         }
@@ -317,11 +284,6 @@ impl Root {
 pub fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         || error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
-}
-
-/// Some file systems know no renames with flags.
-fn is_unsupported(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
 }
 
 /// Set once the kernel (or a sandbox around us) has refused `openat2`.
@@ -359,22 +321,26 @@ pub fn stat_open(file: &File) -> io::Result<Stat> {
     Ok(stat_of(&rustix::fs::fstat(file)?))
 }
 
-/// Sets the permission bits of an open file.
-pub fn set_mode_open(file: &File, mode: u16) -> io::Result<()> {
-    Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode.into()))?)
-}
-
-pub fn we_are_root() -> bool {
-    rustix::process::geteuid().is_root()
+/// The permission bits, without the set-id bits of a file that belongs to another user. A checkpoint holds no
+/// owners, and what is restored can belong to the caller: with these bits, root would make that user's program one
+/// that runs as root.
+fn own_mode(stat: &rustix::fs::Stat) -> u16 {
+    let mode = (stat.st_mode & 0o7777) as u16;
+    let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    let has_set_id = is_file && mode & SET_ID != 0;
+    match has_set_id && stat.st_uid != rustix::process::geteuid().as_raw() {
+        true => mode & !SET_ID,
+        false => mode,
+    }
 }
 
 #[expect(clippy::unnecessary_cast, reason = "the field types differ between systems")]
-fn stat_of(stat: &rustix::fs::Stat) -> Stat {
+pub(crate) fn stat_of(stat: &rustix::fs::Stat) -> Stat {
     let nanoseconds =
         |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
     Stat {
         kind: kind_of(FileType::from_raw_mode(stat.st_mode)),
-        mode: (stat.st_mode & 0o7777) as u16,
+        mode: own_mode(stat),
         size: stat.st_size as u64,
         mtime_ns: nanoseconds(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
         ctime_ns: nanoseconds(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
@@ -391,27 +357,6 @@ fn kind_of(kind: FileType) -> Kind {
         FileType::Directory => Kind::Folder,
         _ => Kind::Special,
     }
-}
-
-/// Local file systems that are known to touch a folder whenever a name in it comes or goes. Network,
-/// FUSE and shared folders may not; there we list every folder every time.
-#[cfg(target_os = "linux")]
-fn keeps_folder_times(fd: &OwnedFd) -> bool {
-    const EXT: i64 = 0xEF53;
-    const XFS: i64 = 0x5846_5342;
-    const BTRFS: i64 = 0x9123_683E;
-    const TMPFS: i64 = 0x0102_1994;
-    const F2FS: i64 = 0xF2F5_2010;
-    const ZFS: i64 = 0x2FC1_2FC1;
-    const OVERLAY: i64 = 0x794C_7630;
-    const BCACHEFS: i64 = 0xCA45_1A4E;
-    let kind = rustix::fs::fstatfs(fd).map(|stat| stat.f_type);
-    matches!(kind, Ok(EXT | XFS | BTRFS | TMPFS | F2FS | ZFS | OVERLAY | BCACHEFS))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn keeps_folder_times(_fd: &OwnedFd) -> bool {
-    false
 }
 
 #[cfg(test)]
@@ -499,17 +444,5 @@ mod tests {
         check(12 * second + 5, 11 * second, false); // the clock went backwards
         check(10 * second, 11 * second, false); // whole seconds only
         check(10 * second, 13 * second, true);
-    }
-
-    #[test]
-    fn an_exchange_leaves_both() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("one"), "1").unwrap();
-        std::fs::write(folder.path().join("two"), "2").unwrap();
-        let root = Root::open(folder.path()).unwrap();
-        root.exchange(b"one", b"two").unwrap();
-        assert_eq!(std::fs::read(folder.path().join("one")).unwrap(), b"2");
-        assert!(root.move_to_free(b"one", b"two").is_err());
-        assert_eq!(std::fs::read(folder.path().join("two")).unwrap(), b"1");
     }
 }

@@ -1,7 +1,6 @@
 //! Writing a whole tree into an empty folder.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::Path;
 
 use bivouac_core::id::ObjectId;
@@ -9,17 +8,30 @@ use bivouac_core::path::RelPath;
 use bivouac_core::progress::Progress;
 use rayon::prelude::*;
 
-use crate::beneath::{Root, set_mode_open};
+use crate::beneath::Root;
 use crate::diff::{Filter, Trees, diff};
 use crate::objects::{Objects, Place};
+use crate::ownership::{Inode, SET_ID, set_mode_open};
+use crate::sparse::SparseWriter;
 use crate::tree::{Content, Entry, FileEntry, Tree};
 use crate::{Error, Result};
 
 /// How much was written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub n_files: u64,
     pub size_bytes: u64,
+    /// Written without the set-user-id and set-group-id bits they had.
+    pub without_set_id: Vec<RelPath>,
+}
+
+/// What becomes of set-user-id and set-group-id bits. Files that are written belong to the caller, so
+/// the bits would let anyone run them with the caller's rights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetId {
+    /// Only for contents that nobody but the caller can have chosen.
+    Restore,
+    Drop,
 }
 
 /// Writes a tree into `into`, which is made if it is not there and must be empty if it is.
@@ -27,6 +39,7 @@ pub fn checkout(
     objects: &Objects<'_>,
     tree: &ObjectId,
     into: &Path,
+    set_id: SetId,
     progress: &dyn Progress,
 ) -> Result<Written> {
     std::fs::create_dir_all(into).map_err(Error::write(into))?;
@@ -34,15 +47,21 @@ pub fn checkout(
     if !root.list(b"").map_err(Error::read(into))?.is_empty() {
         return Err(Error::NotEmpty { path: into.to_owned() });
     }
-    let entries = entries_of(objects, tree)?;
+    let set_id = if root.is_callers_alone() { set_id } else { SetId::Drop };
+    let mut entries = entries_of(objects, tree)?;
+    let mut written =
+        Written { without_set_id: drop_set_id(&mut entries, set_id), ..Written::default() };
     progress.begin("Writing files", entries.len() as u64);
-    let mut written = Written::default();
+    let mut folders = Vec::new();
     let mut by_place: HashMap<Place, Vec<(&RelPath, FileEntry)>> = HashMap::new();
     let mut large = Vec::new();
     for (path, entry) in &entries {
         match entry {
-            Entry::Folder { .. } => {
-                root.create_folder(path.as_bytes(), 0o700).map_err(Error::write_workspace(path))?;
+            Entry::Folder { mode, .. } => {
+                let made = root.create_folder(path.as_bytes(), 0o700);
+                let identity = made.and_then(|()| root.identity(path.as_bytes()));
+                let identity = identity.map_err(Error::write_workspace(path))?;
+                folders.push((path, identity.inode(), *mode));
             }
             Entry::File(file) => {
                 written.n_files += 1;
@@ -59,13 +78,15 @@ pub fn checkout(
     }
     write_files(&root, objects, by_place, progress)?;
     for (path, file) in large {
-        let mut to = root.create_file(path.as_bytes()).map_err(Error::write_workspace(path))?;
-        objects.each_part(&file.content, &mut |bytes| {
-            to.write_all(bytes).map_err(Error::write_workspace(path))
-        })?;
-        set_mode_open(&to, file.mode).map_err(Error::write_workspace(path))?;
+        let failed = |error| Error::write_workspace(path)(error);
+        let to = root.create_file(path.as_bytes()).map_err(failed)?;
+        let mut writer = SparseWriter::new(&to);
+        objects.each_part(&file.content, &mut |bytes| writer.write(bytes).map_err(failed))?;
+        writer.finish().map_err(failed)?;
+        set_mode_open(&to, file.mode).map_err(failed)?;
     }
-    written.n_files += write_links_and_modes(&root, objects, &entries)?;
+    written.n_files += write_links(&root, objects, &entries)?;
+    set_folder_modes(&root, &folders)?;
     root.sync_all().map_err(Error::write(into))?;
     progress.end();
     Ok(written)
@@ -91,21 +112,34 @@ fn write_files(
         let block = packs.read_block(place)?;
         for (path, file) in files {
             let bytes = packs.cut_out(&block, place, file.content.id())?;
-            let mut to = root.create_file(path.as_bytes()).map_err(Error::write_workspace(path))?;
-            to.write_all(bytes).map_err(Error::write_workspace(path))?;
-            set_mode_open(&to, file.mode).map_err(Error::write_workspace(path))?;
+            let failed = |error| Error::write_workspace(path)(error);
+            let to = root.create_file(path.as_bytes()).map_err(failed)?;
+            let mut writer = SparseWriter::new(&to);
+            writer.write(bytes).and_then(|()| writer.finish()).map_err(failed)?;
+            set_mode_open(&to, file.mode).map_err(failed)?;
             progress.add(1);
         }
         Ok(())
     })
 }
 
-/// Links after all files, so that nothing is ever written through one; permissions of folders last.
-fn write_links_and_modes(
-    root: &Root,
-    objects: &Objects<'_>,
-    entries: &[(RelPath, Entry)],
-) -> Result<u64> {
+/// Takes the bits away, and answers where there were some.
+fn drop_set_id(entries: &mut [(RelPath, Entry)], set_id: SetId) -> Vec<RelPath> {
+    let mut dropped = Vec::new();
+    for (path, entry) in entries.iter_mut().filter(|_| set_id == SetId::Drop) {
+        let (Entry::File(FileEntry { mode, .. }) | Entry::Folder { mode, .. }) = entry else {
+            continue;
+        };
+        if *mode & SET_ID != 0 {
+            *mode &= !SET_ID;
+            dropped.push(path.clone());
+        }
+    }
+    dropped
+}
+
+/// Links after all files, so that nothing is ever written through one.
+fn write_links(root: &Root, objects: &Objects<'_>, entries: &[(RelPath, Entry)]) -> Result<u64> {
     let mut n_links = 0;
     for (path, entry) in entries {
         if let Entry::Link(target) = entry {
@@ -114,10 +148,16 @@ fn write_links_and_modes(
             n_links += 1;
         }
     }
-    for (path, entry) in entries.iter().rev() {
-        if let Entry::Folder { mode, .. } = entry {
-            root.set_mode(path.as_bytes(), *mode).map_err(Error::write_workspace(path))?;
+    Ok(n_links)
+}
+
+/// Permissions of folders last and from the inside out: a folder may be about to lose its own.
+fn set_folder_modes(root: &Root, folders: &[(&RelPath, Inode, u16)]) -> Result<()> {
+    for (path, folder, mode) in folders.iter().rev() {
+        let is_set = root.set_folder_mode(path.as_bytes(), *folder, *mode);
+        if !is_set.map_err(Error::write_workspace(path))? {
+            return Err(Error::StagingReplaced { path: (*path).clone() });
         }
     }
-    Ok(n_links)
+    Ok(())
 }

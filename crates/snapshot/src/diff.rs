@@ -8,7 +8,7 @@ use bivouac_core::id::ObjectId;
 use bivouac_core::path::RelPath;
 
 use crate::objects::Objects;
-use crate::tree::{Entry, Tree};
+use crate::tree::{Content, Entry, Tree};
 use crate::{Error, Result};
 
 /// Trees of the store, and those of a snapshot that was only looked at.
@@ -48,6 +48,16 @@ impl<'a> Trees<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Does a file begin with these bytes? `None` if it is empty, or not in the store.
+    pub(crate) fn begins_with(&self, entry: &Entry, start: &[u8]) -> Option<bool> {
+        let first = match entry.content()? {
+            Content::Whole(id) => id,
+            Content::Chunked(list) => self.objects.chunk_list(&list).ok()?.chunks.first()?.0,
+        };
+        let bytes = self.objects.get(&first).ok()?;
+        (!bytes.is_empty()).then(|| bytes.starts_with(start))
     }
 
     fn decoded(&self, id: &ObjectId) -> Result<Rc<Tree>> {
@@ -113,7 +123,7 @@ pub fn diff(
     filter: &Filter,
 ) -> Result<Vec<Change>> {
     let mut differ = Differ { trees, filter, locked: Locked::Same, changes: Vec::new() };
-    differ.folders(None, Some(from), Some(to))?;
+    differ.run(from, to)?;
     Ok(differ.changes)
 }
 
@@ -126,7 +136,7 @@ pub(crate) fn diff_to_write(
     filter: &Filter,
 ) -> Result<Vec<Change>> {
     let mut differ = Differ { trees, filter, locked: Locked::Told, changes: Vec::new() };
-    differ.folders(None, Some(from), Some(to))?;
+    differ.run(from, to)?;
     Ok(differ.changes)
 }
 
@@ -152,41 +162,79 @@ struct Differ<'d> {
     changes: Vec<Change>,
 }
 
+/// A folder that is being compared: its two trees, and how far they were read.
+struct Frame {
+    path: Option<RelPath>,
+    from: Tree,
+    to: Tree,
+    n_from: usize,
+    n_to: usize,
+}
+
+impl Frame {
+    /// The next name in either tree, with what stands there in each.
+    fn next(&mut self) -> Option<(&[u8], Option<Entry>, Option<Entry>)> {
+        let (from, to) = (self.from.at(self.n_from), self.to.at(self.n_to));
+        let name = match (from, to) {
+            (Some((one, _)), Some((other, _))) => one.min(other),
+            (Some((one, _)), None) => one,
+            (None, Some((other, _))) => other,
+            (None, None) => return None,
+        };
+        let of_name = |side: Option<(&[u8], &Entry)>| {
+            side.filter(|(own, _)| *own == name).map(|(_, entry)| *entry)
+        };
+        let (before, after) = (of_name(from), of_name(to));
+        self.n_from += usize::from(before.is_some());
+        self.n_to += usize::from(after.is_some());
+        Some((name, before, after))
+    }
+}
+
 impl Differ<'_> {
-    fn folders(
-        &mut self,
-        path: Option<&RelPath>,
-        from: Option<&ObjectId>,
-        to: Option<&ObjectId>,
-    ) -> Result<()> {
-        if from == to {
-            return Ok(());
-        }
-        let read = |id: Option<&ObjectId>| id.map_or(Ok(Tree::default()), |id| self.trees.get(id));
-        let (from, to) = (read(from)?, read(to)?);
-        let (mut from, mut to) = (from.entries().peekable(), to.entries().peekable());
-        loop {
-            let name = match (from.peek(), to.peek()) {
-                (Some((one, _)), Some((other, _))) => *one.min(other),
-                (Some((one, _)), None) => *one,
-                (None, Some((other, _))) => *other,
-                (None, None) => return Ok(()),
+    /// Compares two trees. Frames on the heap take the place of recursion: nobody knows how deep a stored tree is.
+    fn run(&mut self, from: &ObjectId, to: &ObjectId) -> Result<()> {
+        let mut frames: Vec<Frame> = self.open(None, Some(*from), Some(*to))?.into_iter().collect();
+        while let Some(frame) = frames.last_mut() {
+            let folder = frame.path.clone();
+            let Some((name, before, after)) = frame.next() else {
+                frames.pop();
+                continue;
             };
-            let before = from.next_if(|(own, _)| *own == name).map(|(_, entry)| *entry);
-            let after = to.next_if(|(own, _)| *own == name).map(|(_, entry)| *entry);
-            let path = match path {
+            let path = match folder {
                 Some(folder) => folder.join(name),
                 None => RelPath::new(name),
             };
             let path =
                 path.map_err(|_| Error::Malformed { id: ObjectId::of(name), what: "name" })?;
-            self.entry(&path, before, after)?;
+            frames.extend(self.entry(path, before, after)?);
         }
+        Ok(())
     }
 
-    fn entry(&mut self, path: &RelPath, before: Option<Entry>, after: Option<Entry>) -> Result<()> {
-        if before == after || !(self.filter.selects(path) || self.filter.leads_through(path)) {
-            return Ok(());
+    /// The folder at a path, unless it is the same in both trees.
+    fn open(
+        &self,
+        path: Option<RelPath>,
+        from: Option<ObjectId>,
+        to: Option<ObjectId>,
+    ) -> Result<Option<Frame>> {
+        if from == to {
+            return Ok(None);
+        }
+        let read = |id: Option<ObjectId>| id.map_or(Ok(Tree::default()), |id| self.trees.get(&id));
+        Ok(Some(Frame { path, from: read(from)?, to: read(to)?, n_from: 0, n_to: 0 }))
+    }
+
+    /// Notes a change, and answers the folder that has to be looked into.
+    fn entry(
+        &mut self,
+        path: RelPath,
+        before: Option<Entry>,
+        after: Option<Entry>,
+    ) -> Result<Option<Frame>> {
+        if before == after || !(self.filter.selects(&path) || self.filter.leads_through(&path)) {
+            return Ok(None);
         }
         let tree_of = |entry: &Option<Entry>| match entry {
             Some(Entry::Folder { tree, .. }) => Some(*tree),
@@ -202,7 +250,12 @@ impl Differ<'_> {
         if is_told {
             self.changes.push(Change { path: path.clone(), before, after });
         }
-        self.folders(Some(path), tree_before.as_ref(), tree_after.as_ref())
+        // What was captured in a folder that is left out now is not gone. Nobody knows, so nothing is said about it.
+        let is_left_out = after.is_some_and(|it| it.is_gap()) && self.locked == Locked::Same;
+        match is_left_out {
+            true => Ok(None),
+            false => self.open(Some(path), tree_before, tree_after),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::io::{self, Read};
 
-use bivouac_core::id::{ObjectId, OperationId};
+use bivouac_core::id::ObjectId;
 use bivouac_core::operation::{LeftAlone, Outcome, WhyLeft};
 use bivouac_core::path::RelPath;
 use bivouac_core::sabotage::{self, Fault};
@@ -12,39 +12,59 @@ use rayon::prelude::*;
 
 use crate::beneath::{Kind, Root, Stat, is_gone, stat_open};
 use crate::chunks;
+use crate::ownership::SET_ID;
 use crate::plan::{Plan, Step};
+use crate::refusal::refusal;
+use crate::renames::{exchange, move_to_free};
 use crate::stage::Staging;
-use crate::tree::{Content, Entry};
+use crate::tree::{Content, Entry, FileEntry};
 use crate::{Error, Result};
 
 /// Throws away what an operation displaced, once all of it was applied, and makes that durable: after the end is on
-/// record, nobody looks for it again. Answers where things are that were written to meanwhile.
-pub fn clean_up(root: &Root, plan: &Plan, id: OperationId) -> Result<Vec<RelPath>> {
-    let kept = match Staging::find(root, id)? {
-        Some(staging) => empty(root, plan, &staging)?,
-        None => Vec::new(),
-    };
-    let folders =
-        kept.iter().map(|path| path.parent().map_or(Vec::new(), |it| it.as_bytes().to_vec()));
+/// record, no command looks for it again. Answers what stays: things that were written to meanwhile, and a staging
+/// folder that the system does not let us remove.
+pub fn clean_up(root: &Root, staging: &Staging, plan: &Plan) -> Result<Vec<LeftAlone>> {
+    let kept = empty(root, staging, plan)?;
+    let folder_of = |left: &LeftAlone| left.path.parent().map(|it| it.as_bytes().to_vec());
+    let folders = kept.iter().map(|left| folder_of(left).unwrap_or_default());
     for folder in folders.chain([Vec::new()]) {
         root.sync(&folder).map_err(Error::write("."))?;
     }
     Ok(kept)
 }
 
-fn empty(root: &Root, plan: &Plan, staging: &Staging) -> Result<Vec<RelPath>> {
+fn empty(root: &Root, staging: &Staging, plan: &Plan) -> Result<Vec<LeftAlone>> {
     let report = |error| Error::write_workspace(&staging.as_path())(error);
-    let leftovers = staging.leftovers(root, plan)?;
-    let looks = leftovers.par_iter().map(|it| it.is_foreign(root));
+    let leftovers = staging.leftovers(plan)?;
+    let looks = leftovers.par_iter().map(|it| {
+        // What an interrupted exchange took away and could not be put back is all there is of it.
+        let is_stranded = |step: &Step| root.stat_beneath(step.path.as_bytes()).is_err();
+        Ok((it.is_aside() && it.step.is_some_and(is_stranded))
+            || it.is_foreign(staging.folder())?)
+    });
     let foreign = looks.collect::<io::Result<Vec<bool>>>().map_err(report)?;
     let mut kept = Vec::new();
     for (leftover, is_foreign) in leftovers.iter().zip(foreign) {
         match (is_foreign, leftover.step) {
-            (true, Some(step)) => kept.push(keep(root, step, &leftover.path)?),
-            _ => root.remove_file(&leftover.path).map_err(report)?,
+            (true, Some(step)) => {
+                let path = keep((root, staging), step, &leftover.name)?;
+                kept.push(LeftAlone { path, why: WhyLeft::ChangedMeanwhile });
+            }
+            _ => leftover.remove(staging.folder()).map_err(report)?,
         }
     }
-    staging.remove(root).map_err(report)?;
+    match staging.remove(root) {
+        // What could not be kept beside its path is still in it, or something that is not ours.
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+        removed => {
+            if let Err(error) = removed {
+                // In a folder that may only grow, the empty staging folder has to stay.
+                let why = refusal(root, &error).filter(|why| *why == WhyLeft::NotPermitted);
+                let why = why.ok_or_else(|| report(error))?;
+                kept.push(LeftAlone { path: staging.as_path(), why });
+            }
+        }
+    }
     Ok(kept)
 }
 
@@ -56,49 +76,56 @@ pub(crate) fn put_back(
     plan: &Plan,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    for leftover in staging.leftovers(root, plan)? {
+    let folder = staging.folder();
+    for leftover in staging.leftovers(plan)? {
         let Some(step) = leftover.step else {
             continue;
         };
         let path = step.path.as_bytes();
         let failed = |error| Error::write_workspace(&step.path)(error);
-        if leftover.is_aside() {
-            if root.stat_beneath(path).is_err() {
-                root.move_to_free(&leftover.path, path).map_err(failed)?;
+        let (from, to) = (folder.spot(&leftover.name), root.spot(path));
+        let now = root.stat_beneath(path).ok();
+        if leftover.is_aside() && now.is_some()
+            || !leftover.is_aside() && !leftover.is_foreign(folder).map_err(failed)?
+        {
+            continue;
+        }
+        // Back in its place, it is found to have changed, and stays.
+        let moved = match (now, step.after) {
+            (None, _) => move_to_free(from, to),
+            (Some(now), Some(after))
+                if now.kind != Kind::Folder
+                    && is_entry_but_for_set_id(root, path, &now, &after).map_err(failed)? =>
+            {
+                exchange(from, to)
             }
-        } else if leftover.is_foreign(root).map_err(failed)? {
-            // Back in its place, it is found to have changed, and stays.
-            let Ok(now) = root.stat_beneath(path) else {
-                root.move_to_free(&leftover.path, path).map_err(failed)?;
-                continue;
-            };
-            let is_ours = match step.after {
-                Some(after) if now.kind != Kind::Folder => is_entry(root, path, &now, &after),
-                _ => Ok(false),
-            };
-            if is_ours.map_err(failed)? {
-                root.exchange(&leftover.path, path).map_err(failed)?;
-            } else {
-                let path = keep(root, step, &leftover.path)?;
+            (Some(_), _) => Err(io::ErrorKind::AlreadyExists.into()),
+        };
+        match moved {
+            Err(error) if refusal(root, &error).is_some() => {
+                let path = keep((root, staging), step, &leftover.name)?;
                 outcome.left_alone.push(LeftAlone { path, why: WhyLeft::ChangedMeanwhile });
             }
+            other => other.map_err(failed)?,
         }
     }
     Ok(())
 }
 
-/// Moves something out of the staging folder, beside the path it came from.
-fn keep(root: &Root, step: &Step, leftover: &[u8]) -> Result<RelPath> {
+/// Moves something out of the staging folder, beside the path it came from. Where nothing may be put
+/// there, it stays in the staging folder, and so does the folder.
+fn keep((root, staging): (&Root, &Staging), step: &Step, name: &[u8]) -> Result<RelPath> {
     let failed = Error::write_workspace(&step.path);
     let mut number = 1;
     loop {
         let suffix = if number == 1 { ".kept".to_owned() } else { format!(".kept-{number}") };
         let beside = [step.path.as_bytes(), suffix.as_bytes()].concat();
-        match root.move_to_free(leftover, &beside) {
+        match move_to_free(staging.folder().spot(name), root.spot(&beside)) {
             Ok(()) => return Ok(RelPath::new(beside).expect("a plain name and letters")),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1_000 => {
                 number += 1;
             }
+            Err(error) if refusal(root, &error).is_some() => return Ok(staging.path_of(name)),
             Err(error) => return Err(failed(error)),
         }
     }
@@ -106,32 +133,54 @@ fn keep(root: &Root, step: &Step, leftover: &[u8]) -> Result<RelPath> {
 
 /// A file in the staging folder, and the step it belongs to.
 pub(crate) struct Leftover<'p> {
-    pub(crate) path: Vec<u8>,
-    /// `None` for what is only half written, and for what is none of ours.
+    pub(crate) name: Box<[u8]>,
+    /// `None` for what is only half made.
     pub(crate) step: Option<&'p Step>,
 }
 
 impl Leftover<'_> {
     fn is_aside(&self) -> bool {
-        self.path.ends_with(b".aside")
+        self.name.ends_with(b".aside")
     }
 
     /// Is it neither what the step found nor what it put there? What cannot be looked at may be anything.
-    fn is_foreign(&self, root: &Root) -> io::Result<bool> {
+    fn is_foreign(&self, folder: &Root) -> io::Result<bool> {
         let Some(step) = self.step else {
             return Ok(false);
         };
-        let stat = match root.stat_beneath(&self.path) {
+        let stat = match folder.stat_beneath(&self.name) {
             Err(error) if is_gone(&error) => return Ok(false),
             looked => looked?,
         };
         for known in [&step.before, &step.after].into_iter().flatten() {
-            if is_entry(root, &self.path, &stat, known)? {
+            if is_entry_but_for_set_id(folder, &self.name, &stat, known)? {
                 return Ok(false);
             }
         }
         Ok(!sabotage::is(Fault::RecheckLost))
     }
+
+    fn remove(&self, folder: &Root) -> io::Result<()> {
+        match self.name.ends_with(b".folder") {
+            true => folder.remove_folder(&self.name),
+            false => folder.remove_file(&self.name),
+        }
+    }
+}
+
+/// The same, where a restore may have had to leave the set-id bits out. Nobody's work is in them.
+fn is_entry_but_for_set_id(
+    root: &Root,
+    path: &[u8],
+    stat: &Stat,
+    entry: &Entry,
+) -> io::Result<bool> {
+    let stat = Stat { mode: stat.mode & !SET_ID, ..*stat };
+    let entry = match *entry {
+        Entry::File(file) => Entry::File(FileEntry { mode: file.mode & !SET_ID, ..file }),
+        other => other,
+    };
+    is_entry(root, path, &stat, &entry)
 }
 
 /// Is what stands at a path exactly this entry? A folder is, whatever is in it. What may not be read is something else.

@@ -28,6 +28,8 @@ pub enum Error {
     Tracked { why: String },
     #[error("could not use the object index")]
     Catalog(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("`{path}` was replaced while it was being restored, so nothing more was changed")]
+    StagingReplaced { path: RelPath },
     #[error("`{}` is not empty", path.display())]
     NotEmpty { path: PathBuf },
     #[error("it was called off, and nothing was changed")]
@@ -65,6 +67,9 @@ impl Error {
             | Self::WriteWorkspace { source, .. } => hint_for(source),
             Self::Missing { .. } | Self::Damaged { .. } | Self::Malformed { .. } => {
                 Some("run `biv verify` to see which checkpoints are affected")
+            }
+            Self::StagingReplaced { .. } => {
+                Some("another user or program changes this workspace; stop it and try again")
             }
             Self::Catalog(_) | Self::Cancelled => None,
             Self::NotEmpty { .. } => Some("choose a new or an empty folder"),

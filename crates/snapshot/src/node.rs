@@ -102,32 +102,46 @@ impl<'c> Folder<'c> {
         }))
     }
 
-    /// Shows every folder, except those below one that is the same.
-    pub(crate) fn each(&self, path: &mut Vec<u8>, show: &mut dyn FnMut(&mut Vec<u8>, &Self)) {
-        show(path, self);
-        let Self::Changed(changed) = self else { return };
-        for (name, node) in &changed.children {
-            if let Node::Folder(folder) = node {
-                with_name(path, name, |path| folder.each(path, show));
+    /// Its tree, and what that holds. Only once its tree was made.
+    pub(crate) fn made(&self) -> (ObjectId, Totals) {
+        match self {
+            Self::Same(cached) => (cached.tree, cached.totals),
+            Self::Changed(changed) => {
+                (changed.tree.expect("its tree was made before anyone asks"), changed.totals)
             }
+        }
+    }
+
+    /// Shows every folder, except those below one that is the same. A folder comes before those in it.
+    pub(crate) fn each(&self, show: &mut dyn FnMut(&[u8], &Self)) {
+        let mut waiting = vec![(Vec::new(), self)];
+        while let Some((path, folder)) = waiting.pop() {
+            show(&path, folder);
+            let Self::Changed(changed) = folder else { continue };
+            let below = changed.children.iter().rev().filter_map(|(name, node)| match node {
+                Node::Folder(folder) => Some((joined(&path, name), folder)),
+                Node::File(_) | Node::Link(_) | Node::Gap { .. } => None,
+            });
+            waiting.extend(below);
         }
     }
 }
 
-/// Does something with a path that leads one name further.
-pub(crate) fn with_name<T>(
-    path: &mut Vec<u8>,
-    name: &[u8],
-    then: impl FnOnce(&mut Vec<u8>) -> T,
-) -> T {
-    let length = path.len();
-    if !path.is_empty() {
+/// A path that leads one name further.
+pub(crate) fn joined(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = Vec::with_capacity(folder.len() + 1 + name.len());
+    join_into(&mut path, folder, name);
+    path
+}
+
+/// The same, in the place of another path.
+pub(crate) fn join_into(path: &mut Vec<u8>, folder: &[u8], name: &[u8]) {
+    path.clear();
+    path.extend_from_slice(folder);
+    if !folder.is_empty() {
         path.push(b'/');
     }
     path.extend_from_slice(name);
-    let done = then(path);
-    path.truncate(length);
-    done
 }
 
 /// A cached folder with some of its children replaced. `changes` need not be sorted.

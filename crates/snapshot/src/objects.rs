@@ -21,6 +21,7 @@ use crate::pack::{
     Compression, NewPack, PACK_HEADER_LEN, PackWriter, TRAILER_LEN, header, pack_path, sync_folder,
     trailer,
 };
+use crate::private::{self, Open};
 use crate::tree::{Content, Tree};
 use crate::{Error, Result};
 
@@ -90,7 +91,7 @@ impl Packs {
             return Ok(Arc::clone(file));
         }
         let path = self.path(id);
-        let file = match File::open(&path) {
+        let file = match private::open(&path, Open::Read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::Damaged { path, offset: 0, what: "the pack is gone" });
             }
@@ -174,15 +175,14 @@ impl Packs {
             Err(error) => error,
         };
         self.forget_open();
-        let _then_verify_tells = std::fs::rename(&path, path.with_extension("pack.tmp"));
+        let _then_verify_tells = private::rename(&path, &path.with_extension("pack.tmp"));
         Err(wrong)
     }
 
     /// The packs in the folder, by name alone.
     pub fn list(&self) -> Result<Vec<PackId>> {
         let mut packs = Vec::new();
-        for entry in std::fs::read_dir(&self.folder).map_err(Error::read(&self.folder))? {
-            let name = entry.map_err(Error::read(&self.folder))?.file_name();
+        for name in private::list(&self.folder).map_err(Error::read(&self.folder))? {
             packs.extend(
                 name.to_str().and_then(|name| name.strip_suffix(".pack")?.parse::<PackId>().ok()),
             );
@@ -391,7 +391,7 @@ impl Packs {
             self.read_back(&pack)?;
         }
         let (path, aside) = (self.path(damaged), pack_path(to, damaged));
-        std::fs::rename(&path, &aside).map_err(Error::write(&path))?;
+        private::rename(&path, &aside).map_err(Error::write(&path))?;
         self.forget_open();
         sync_folder(to)?;
         sync_folder(&self.folder)?;

@@ -8,9 +8,8 @@
 //! ```
 
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use bivouac_core::id::{ObjectId, PackId};
@@ -19,6 +18,7 @@ use rayon::prelude::*;
 
 use crate::block::{BlockBuilder, BlockObject, ObjectKind};
 use crate::objects::Place;
+use crate::private::{self, Open};
 use crate::{Error, Result};
 
 pub(crate) const PACK_MAGIC: &[u8; 8] = b"BIVPACK1";
@@ -54,7 +54,7 @@ pub(crate) fn pack_path(folder: &Path, id: PackId) -> PathBuf {
 }
 
 /// What a temporary pack is called. A leftover is swept by `gc`.
-pub(crate) const TEMPORARY_SUFFIX: &str = ".pack.tmp";
+pub const TEMPORARY_SUFFIX: &str = ".pack.tmp";
 
 pub struct PackWriter {
     folder: PathBuf,
@@ -134,7 +134,7 @@ impl PackWriter {
         if !sabotage::is(Fault::PackNotSynced) {
             file.sync_all().map_err(Error::write(&temporary))?;
         }
-        std::fs::rename(&temporary, &path).map_err(Error::write(&path))?;
+        private::rename(&temporary, &path).map_err(Error::write(&path))?;
         if !sabotage::is(Fault::PackNameNotSynced) {
             sync_folder(&self.folder)?;
         }
@@ -159,13 +159,7 @@ impl PackWriter {
     fn append(&mut self, bytes: &[u8]) -> Result<u64> {
         let path = self.temporary_path();
         if self.file.is_none() {
-            let mut options = OpenOptions::new();
-            let mut file = options
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path)
-                .map_err(Error::write(&path))?;
+            let mut file = private::open(&path, Open::CreateNew).map_err(Error::write(&path))?;
             file.write_all(&header(self.id)).map_err(Error::write(&path))?;
             self.length = PACK_HEADER_LEN as u64;
             self.file = Some(file);
@@ -186,7 +180,7 @@ impl PackWriter {
 impl Drop for PackWriter {
     fn drop(&mut self) {
         if self.file.is_some() {
-            let _result = std::fs::remove_file(self.temporary_path());
+            let _result = private::remove_file(&self.temporary_path());
         }
     }
 }
@@ -211,6 +205,5 @@ pub(crate) fn trailer(id: PackId, n_blocks: u32, length: u64) -> [u8; TRAILER_LE
 
 /// Makes the names in one of our own folders durable.
 pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
-    let handle = File::open(folder).map_err(Error::read(folder))?;
-    handle.sync_all().map_err(Error::write(folder))
+    private::sync_folder(folder).map_err(Error::write(folder))
 }

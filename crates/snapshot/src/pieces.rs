@@ -6,7 +6,7 @@ use crate::beneath::Stat;
 use crate::bytes::{put_signed, put_varint};
 use crate::node::{ChangedFolder, FileNode, Folder, LinkNode, LinkTarget, Node};
 use crate::stat_cache::{
-    CHECKSUM_LEN, CHUNKED, FILE, FOLDER, GAP, IGNORE_FILE, INSIDE_SHIFT, LINK, REPOSITORY,
+    CHECKSUM_LEN, CHUNKED, FILE, FOLDER, GAP, IGNORE_FILE, INSIDE_SHIFT, LINK, MOUNT, REPOSITORY,
     RESTLESS, SHARED, TOUCHY, TRUSTED,
 };
 use crate::tree::{Content, gap_code};
@@ -44,31 +44,60 @@ impl<'c> Pieces<'c> {
         self.parts.push((std::mem::take(&mut self.tail), record));
     }
 
+    /// Writes a folder and all below it. Frames on the heap take the place of recursion, as it may be deep.
     pub(crate) fn write_folder(&mut self, folder: &Folder<'c>) {
-        let changed = match folder {
-            Folder::Same(cached) => return self.keep(cached.record),
-            Folder::Changed(changed) => changed,
-        };
-        // Where the length goes, once it is known.
-        let (part, at, start) = (self.parts.len(), self.tail.len(), self.len());
-        self.tail.extend_from_slice(&[0; 4]);
-        write_about(&mut self.tail, changed);
-        for (name, node) in &changed.children {
+        let mut frames: Vec<Frame<'_, 'c>> = self.begin_folder(folder).into_iter().collect();
+        while let Some(frame) = frames.last_mut() {
+            let Some((name, node)) = frame.children.next() else {
+                self.end_folder(frame);
+                frames.pop();
+                continue;
+            };
             // No file system we know has names longer than this.
             self.tail.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
             self.tail.extend_from_slice(name);
             match node {
                 Node::Folder(folder) => {
                     self.tail.push(FOLDER);
-                    self.write_folder(folder);
+                    frames.extend(self.begin_folder(folder));
                 }
                 other => write_leaf(&mut self.tail, other),
             }
         }
-        let length = (self.len() - start) as u32;
-        let bytes = self.parts.get_mut(part).map_or(&mut self.tail, |(new, _)| new);
-        bytes[at..at + 4].copy_from_slice(&length.to_le_bytes());
     }
+
+    /// Writes what stands before the children, which are still to be written; nothing is left to do for a
+    /// folder that is the same.
+    fn begin_folder<'f>(&mut self, folder: &'f Folder<'c>) -> Option<Frame<'f, 'c>> {
+        let changed = match folder {
+            Folder::Same(cached) => {
+                self.keep(cached.record);
+                return None;
+            }
+            Folder::Changed(changed) => changed,
+        };
+        let (part, at, start) = (self.parts.len(), self.tail.len(), self.len());
+        self.tail.extend_from_slice(&[0; 4]);
+        write_about(&mut self.tail, changed);
+        Some(Frame { children: changed.children.iter(), part, at, start })
+    }
+
+    /// Puts the length where it belongs, now that it is known.
+    fn end_folder(&mut self, frame: &Frame<'_, '_>) {
+        let length = (self.len() - frame.start) as u32;
+        let bytes = self.parts.get_mut(frame.part).map_or(&mut self.tail, |(new, _)| new);
+        bytes[frame.at..frame.at + 4].copy_from_slice(&length.to_le_bytes());
+    }
+}
+
+/// A folder that is being written.
+struct Frame<'f, 'c> {
+    children: std::slice::Iter<'f, (Box<[u8]>, Node<'c>)>,
+    /// Where its length goes: the part and the place in it.
+    part: usize,
+    at: usize,
+    /// How much was written before it.
+    start: usize,
 }
 
 /// What is known about a folder besides its children, and how many they are.
@@ -80,11 +109,14 @@ fn write_about(out: &mut Vec<u8>, changed: &ChangedFolder<'_>) {
         (about.has_ignore_file, IGNORE_FILE),
         (about.index.is_some(), REPOSITORY),
         (changed.is_restless, RESTLESS),
+        (about.mount.is_some(), MOUNT),
     ]);
     out.push(flags | about.inside.code() << INSIDE_SHIFT);
     write_stat(out, &about.stat);
     out.extend_from_slice(&about.rules);
-    out.extend_from_slice(about.index.as_ref().map_or(&[], |index| index.as_slice()));
+    for fingerprint in [&about.index, &about.mount].into_iter().flatten() {
+        out.extend_from_slice(fingerprint);
+    }
     let tree = changed.tree.expect("a folder is only cached once its tree was made");
     out.extend_from_slice(tree.as_bytes());
     changed.totals.write(out);

@@ -9,6 +9,7 @@ use bivouac_core::operation::{LeftAlone, WhyLeft};
 use bivouac_core::path::RelPath;
 
 use crate::bytes::{Reader, put_varint};
+use crate::database::{self, Candidate};
 use crate::diff::{Change, Filter, Trees, diff_to_write, is_locked};
 use crate::tree::{Entry, decode_entry, encode_entry};
 use crate::{Error, Result};
@@ -21,7 +22,8 @@ pub struct Plan {
     pub left_alone: Vec<LeftAlone>,
 }
 
-/// Neither side is ever a gap.
+/// Neither side is ever a gap. Both are the same for a folder that is only opened for a while, and for a file of a
+/// database that changes in other files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     pub path: RelPath,
@@ -72,6 +74,7 @@ pub fn plan(
             }
         }
     }
+    database::bind(&mut plan, trees, [current, target], filter)?;
     plan.keep_folders_of(&uncovered);
     Ok(plan)
 }
@@ -102,7 +105,7 @@ pub fn plan_paths(
             Some(_) => {}
         }
     }
-    let mut plan = Plan::default();
+    let mut candidates = Vec::with_capacity(goals.len());
     for (path, after) in goals {
         let before = trees.find(current, &path)?;
         let is_same = match (&before, &after) {
@@ -111,15 +114,11 @@ pub fn plan_paths(
             (None, None) => true,
             _ => false,
         };
-        match before {
-            _ if is_same => {}
-            Some(Entry::Gap { .. }) => {
-                plan.left_alone.push(LeftAlone { path, why: WhyLeft::Uncovered });
-            }
-            before => plan.steps.push(Step { path, before, after }),
-        }
+        let is_gap = before.is_some_and(|it| it.is_gap());
+        let why_left = (is_gap && !is_same).then_some(WhyLeft::Uncovered);
+        candidates.push(Candidate { step: Step { path, before, after }, why_left, is_same });
     }
-    Ok(plan)
+    Ok(database::complete(candidates))
 }
 
 /// Are both the same folder, whatever is in it?
@@ -128,9 +127,10 @@ fn is_same_folder(before: Entry, after: Option<Entry>) -> bool {
 }
 
 impl Step {
-    /// A folder that is only opened for a while.
+    /// A folder that is only opened for a while, or a file of a database that changes in other files.
     fn is_way(&self) -> bool {
-        self.before.is_some_and(|before| is_same_folder(before, self.after))
+        self.before == self.after
+            || self.before.is_some_and(|before| is_same_folder(before, self.after))
     }
 
     pub(crate) fn is_removal_of_folder(&self) -> bool {
@@ -164,8 +164,8 @@ impl Plan {
         saved: &ObjectId,
         unreadable: &HashSet<ObjectId>,
     ) -> Result<Self> {
-        let mut settled = Self { steps: Vec::new(), left_alone: self.left_alone };
-        for step in self.steps {
+        let mut whys = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
             let saved = trees.find(saved, &step.path)?;
             let is_saved = match (&saved, &step.before) {
                 (Some(saved), Some(before)) => saved.is_same_thing(before),
@@ -176,18 +176,18 @@ impl Plan {
                 .before
                 .and_then(|before| before.content())
                 .is_none_or(|content| !unreadable.contains(content.id()));
-            let why = match (is_saved, is_readable) {
-                (true, true) => {
-                    settled.steps.push(step);
-                    continue;
-                }
-                (false, _) if saved.is_some_and(|it| it.is_gap()) => WhyLeft::Uncovered,
-                (false, _) => WhyLeft::ChangedMeanwhile,
-                (true, false) => WhyLeft::Unreadable,
-            };
-            settled.left_alone.push(LeftAlone { path: step.path, why });
+            whys.push(match (is_saved, is_readable) {
+                (true, true) => None,
+                (false, _) if saved.is_some_and(|it| it.is_gap()) => Some(WhyLeft::Uncovered),
+                (false, _) => Some(WhyLeft::ChangedMeanwhile),
+                (true, false) => Some(WhyLeft::Unreadable),
+            });
         }
-        Ok(settled)
+        database::spread(&self.steps, &mut whys);
+        let (steps, newly_left) = database::set_apart(self.steps, whys);
+        let mut left_alone = self.left_alone;
+        left_alone.extend(newly_left);
+        Ok(Self { steps, left_alone })
     }
 
     /// Folders that hold something uncovered cannot go; neither can a file take their place.
@@ -272,6 +272,10 @@ const fn why_code(why: WhyLeft) -> u8 {
         WhyLeft::NotEmpty => 1,
         WhyLeft::Uncovered => 2,
         WhyLeft::Unreadable => 3,
+        // Refusals of the system are met while a plan is applied, never while one is made.
+        WhyLeft::OtherFileSystem => 4,
+        WhyLeft::NotPermitted => 5,
+        WhyLeft::NoAccess => 6,
     }
 }
 
@@ -281,6 +285,9 @@ const fn why_from_code(code: u8) -> Option<WhyLeft> {
         1 => Some(WhyLeft::NotEmpty),
         2 => Some(WhyLeft::Uncovered),
         3 => Some(WhyLeft::Unreadable),
+        4 => Some(WhyLeft::OtherFileSystem),
+        5 => Some(WhyLeft::NotPermitted),
+        6 => Some(WhyLeft::NoAccess),
         _ => None,
     }
 }

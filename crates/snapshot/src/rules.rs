@@ -54,6 +54,9 @@ struct Pattern {
     is_anchored: bool,
     /// The folders an anchored pattern spells out: `data/cache` for `data/cache/*.db`.
     literal_folder: Vec<u8>,
+    /// The longest part without wildcards. A path that lacks it is not looked at any closer: an ignore file can have
+    /// thousands of patterns with many wildcards each.
+    needed: Vec<u8>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -93,18 +96,19 @@ impl Pattern {
         let text = text.strip_prefix(b"/").unwrap_or(text);
         let tokens = tokenize(text)?;
         let literal_folder = literal_folder(&tokens);
-        Some(Self { tokens, is_negated, only_folders, is_anchored, literal_folder })
+        let needed = longest_literal(&tokens);
+        Some(Self { tokens, is_negated, only_folders, is_anchored, literal_folder, needed })
     }
 
     fn matches(&self, path: &[u8], is_folder: bool) -> bool {
         if self.only_folders && !is_folder {
             return false;
         }
-        if self.is_anchored {
-            return matches(&self.tokens, path);
-        }
-        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
-        matches(&self.tokens, name)
+        let text = match self.is_anchored {
+            true => path,
+            false => path.rsplit(|byte| *byte == b'/').next().unwrap_or(path),
+        };
+        contains(text, &self.needed) && matches(&self.tokens, text)
     }
 
     fn may_match_below(&self, folder: &[u8]) -> bool {
@@ -266,6 +270,19 @@ fn literal_folder(tokens: &[Token]) -> Vec<u8> {
         literal.truncate(slash);
     }
     literal
+}
+
+fn longest_literal(tokens: &[Token]) -> Vec<u8> {
+    let runs = tokens.split(|token| !matches!(token, Token::Byte(_)));
+    let bytes = |run: &[Token]| -> Vec<u8> {
+        let byte = |token: &Token| if let Token::Byte(byte) = token { Some(*byte) } else { None };
+        run.iter().filter_map(byte).collect()
+    };
+    runs.max_by_key(|run| run.len()).map(bytes).unwrap_or_default()
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    part.is_empty() || text.windows(part.len()).any(|it| it == part)
 }
 
 /// Walks the text once with the set of token positions that are alive.

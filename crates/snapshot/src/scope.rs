@@ -4,6 +4,7 @@
 use std::sync::OnceLock;
 
 use bivouac_core::checkpoint::Gap;
+use bivouac_core::id::OperationId;
 use bivouac_core::path::RelPath;
 
 use crate::beneath::{Kind, Root};
@@ -66,6 +67,14 @@ pub(crate) struct Scope<'a> {
 
 /// Staging folders of restores start like this; they are ours and never captured.
 pub(crate) const STAGING_PREFIX: &[u8] = b".biv-staging-";
+
+/// Is this a staging folder's name? Any other name that only begins so is the project's.
+fn is_staging_name(path: &[u8]) -> bool {
+    let id = path.strip_prefix(STAGING_PREFIX).and_then(|id| std::str::from_utf8(id).ok());
+    // Bundles are prepared in a folder of the same kind.
+    let id = id.map(|id| id.strip_prefix("export-").unwrap_or(id));
+    id.is_some_and(|id| id.parse::<OperationId>().is_ok_and(|it| it.to_string() == id))
+}
 
 impl<'a> Scope<'a> {
     pub(crate) fn new(
@@ -133,9 +142,8 @@ impl<'a> Scope<'a> {
     /// Is this name captured, and if it is a folder, how is it looked into?
     pub(crate) fn judge(&self, path: &[u8], kind: Kind, here: &Here<'_>) -> Judgement {
         let is_folder = kind == Kind::Folder;
-        if self.own_state.iter().any(|own| own.as_bytes() == path)
-            || path.starts_with(STAGING_PREFIX)
-        {
+        let is_staging = is_folder && is_staging_name(path);
+        if self.own_state.iter().any(|own| own.as_bytes() == path) || is_staging {
             return Judgement::Leave(Gap::OwnState);
         }
         if kind == Kind::Special {

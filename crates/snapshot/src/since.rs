@@ -23,9 +23,9 @@ impl Since<'_> {
 
 /// All that changed, as somebody saw who watched every folder the cache holds.
 ///
-/// Some things nobody sees who watches folders: bytes written through a shared mapping until it is
-/// closed or through a second name that no snapshot holds, and a file system mounted over a folder. Only
-/// a scan that looks at everything finds them.
+/// inotify does not report bytes written through a memory map or by asynchronous I/O before the file is closed,
+/// through a second name that no snapshot holds, or by a loop device. Only a scan that looks at everything
+/// finds them.
 #[derive(Debug, Default)]
 pub struct Changed {
     paths: PathSet,

@@ -1,100 +1,159 @@
 //! The folder in which a restore prepares new contents and keeps old ones until all is applied.
+//!
+//! It lies in the workspace, because only within one file system a rename is one step. If another
+//! user owns the workspace, that user can rename the staging folder and put another in its place.
+//! So its descriptor is held from the moment it is made until it is removed, and everything in it is
+//! reached through that descriptor. Nobody but the caller can look or write into it (mode 0700).
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::OnceLock;
 
 use bivouac_core::id::OperationId;
+use bivouac_core::operation::WhyLeft;
 use bivouac_core::path::RelPath;
 use bivouac_core::progress::Progress;
 use bivouac_core::sabotage::{self, Fault};
 use rayon::prelude::*;
 
-use crate::beneath::{Named, Root, Stat, set_mode_open, we_are_root};
+use crate::beneath::{Named, Root, Stat};
 use crate::displaced::Leftover;
 use crate::objects::{Objects, Place};
+use crate::ownership::{Identity, Owner, identity_of, set_mode_open, set_owner_open, we_are_root};
 use crate::plan::{Plan, Step};
+use crate::refusal::refusal_to_give;
 use crate::scope::STAGING_PREFIX;
+use crate::sparse::SparseWriter;
 use crate::tree::{Content, Entry, FileEntry};
 use crate::{Error, Result};
 
-pub(crate) struct Staging {
-    folder: Vec<u8>,
+pub struct Staging {
+    name: Vec<u8>,
+    folder: Root,
 }
 
 impl Staging {
-    fn path(id: OperationId) -> Vec<u8> {
-        [STAGING_PREFIX, id.to_string().as_bytes()].concat()
-    }
-
-    /// Makes the folder, or finds the one an interrupted run left.
-    pub(crate) fn open(root: &Root, id: OperationId) -> Result<Self> {
-        let staging = Self { folder: Self::path(id) };
-        match root.create_folder(&staging.folder, 0o700) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                Err(Error::write_workspace(&staging.as_path())(error))
-            }
-            _ => Ok(staging),
-        }
-    }
-
-    /// The folder of an operation, if it is there.
-    pub(crate) fn find(root: &Root, id: OperationId) -> Result<Option<Self>> {
-        let staging = Self { folder: Self::path(id) };
-        match root.stat(&staging.folder) {
-            Ok(_) => Ok(Some(staging)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::write_workspace(&staging.as_path())(error)),
-        }
-    }
-
-    /// What is in it, with the steps of the plan it is for.
-    pub(crate) fn leftovers<'p>(&self, root: &Root, plan: &'p Plan) -> Result<Vec<Leftover<'p>>> {
-        let names = root.list(&self.folder).map_err(Error::write_workspace(&self.as_path()))?;
-        let leftover = |named: Named| {
-            let name = std::str::from_utf8(&named.name).unwrap_or_default();
-            let (number, suffix) = name.split_once('.').unwrap_or((name, ""));
-            let step = number.parse().ok().and_then(|number: usize| plan.steps.get(number));
-            Leftover { path: self.at(&named.name), step: step.filter(|_| suffix != "part") }
+    /// Makes the folder, or takes up the one an interrupted run left. A folder that is not the
+    /// caller's own, and closed to everyone else, is refused.
+    pub fn open(root: &Root, id: OperationId) -> Result<Self> {
+        let name = [STAGING_PREFIX, id.to_string().as_bytes()].concat();
+        let path = RelPath::new(name.clone()).expect("a staging folder's name is a plain name");
+        let failed = |error| Error::write_workspace(&path)(error);
+        let is_new = match root.create_folder(&name, PRIVATE) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            Err(error) => return Err(failed(error)),
         };
-        Ok(names.into_iter().map(leftover).collect())
+        let folder = enter_private(root, &name).map_err(failed)?;
+        // Between making it and opening it, another folder of the caller's may have been put in its place.
+        let is_unexpected =
+            |folder: &Root| Ok(is_new && !folder.list(b"").map_err(failed)?.is_empty());
+        match folder {
+            Some(folder) if !is_unexpected(&folder)? => Ok(Self { name, folder }),
+            _ => Err(Error::StagingReplaced { path }),
+        }
     }
 
+    pub(crate) const fn folder(&self) -> &Root {
+        &self.folder
+    }
+
+    /// What an earlier run left in it, with the steps of the plan it is for. Other names are not ours.
+    pub(crate) fn leftovers<'p>(&self, plan: &'p Plan) -> Result<Vec<Leftover<'p>>> {
+        let names = self.folder.list(b"").map_err(Error::write_workspace(&self.as_path()))?;
+        let leftover = |named: Named| {
+            let name = std::str::from_utf8(&named.name).ok()?;
+            let (number, suffix) = name.split_once('.')?;
+            let step = plan.steps.get(number.parse::<usize>().ok()?)?;
+            let is_whole = match suffix {
+                "new" | "old" | "new.aside" => true,
+                "part" | "folder" => false,
+                _ => return None,
+            };
+            Some(Leftover { name: named.name, step: is_whole.then_some(step) })
+        };
+        Ok(names.into_iter().filter_map(leftover).collect())
+    }
+
+    /// Removes the folder, once it is empty. If its name leads to something else by now, that stays.
     pub(crate) fn remove(&self, root: &Root) -> io::Result<()> {
-        root.remove_folder(&self.folder)
+        let is_still_here = root
+            .identity(&self.name)
+            .is_ok_and(|found| identity_of(&self.folder.fd).is_ok_and(|own| found == own));
+        if is_still_here { root.remove_folder(&self.name) } else { Ok(()) }
     }
 
-    pub(crate) fn at(&self, name: &[u8]) -> Vec<u8> {
-        [self.folder.as_slice(), b"/", name].concat()
+    /// A path in it, as the person finds it in the workspace.
+    pub(crate) fn path_of(&self, name: &[u8]) -> RelPath {
+        self.as_path().join(name).expect("names in a staging folder are plain names")
     }
 
     pub(crate) fn as_path(&self) -> RelPath {
-        RelPath::new(self.folder.clone()).expect("a staging folder's name is a plain name")
+        RelPath::new(self.name.clone()).expect("a staging folder's name is a plain name")
     }
 }
+
+/// Opens a folder, unless it is not the caller's own and closed to everyone else.
+pub(crate) fn enter_private(root: &Root, name: &[u8]) -> io::Result<Option<Root>> {
+    let folder = root.enter(name)?;
+    let identity = identity_of(&folder.fd)?;
+    let is_private = identity.is_callers() && identity.mode() & 0o777 == PRIVATE;
+    Ok(is_private.then_some(folder))
+}
+
+/// Only the caller may look into it.
+pub(crate) const PRIVATE: u16 = 0o700;
 
 /// A step that is still to be done.
 pub(crate) struct Task<'p> {
     pub(crate) step: &'p Step,
-    /// Where its new content waits and its old content goes. The staging folder holds `N.part` while
-    /// it is written, `N.new` once it is whole and, after an exchange, what was displaced by it;
-    /// `N.old` is what was removed.
-    pub(crate) staged: Vec<u8>,
+    /// Its number in the plan. In the staging folder `N.part` is new content while it is written, `N.new`
+    /// is new content that is whole and, after an exchange, what was displaced by it; `N.old` is what
+    /// was removed; `N.folder` is a new folder.
+    pub(crate) number: usize,
     /// What was there when it was examined; `None` when nothing was, or it is half done already.
     pub(crate) seen: Option<Stat>,
-    pub(crate) is_done: bool,
+    pub(crate) prepared: OnceLock<Prepared>,
+    pub(crate) state: TaskState,
 }
 
-impl Task<'_> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskState {
+    Open,
+    Done,
+    /// It is reported, with its reason.
+    LeftAlone,
+}
+
+/// What became of the new content of a task.
+#[derive(Clone, Copy)]
+pub(crate) enum Prepared {
+    /// It is in the staging folder, and this is what its descriptor said when it was complete.
+    Ready(Identity),
+    /// The system does not let us make it.
+    Refused(WhyLeft),
+}
+
+impl<'p> Task<'p> {
+    pub(crate) const fn new(number: usize, step: &'p Step, seen: Option<Stat>) -> Self {
+        Self { step, number, seen, prepared: OnceLock::new(), state: TaskState::Open }
+    }
+
     fn part(&self) -> Vec<u8> {
-        [self.staged.as_slice(), b".part"].concat()
+        format!("{}.part", self.number).into_bytes()
     }
 
     pub(crate) fn new_content(&self) -> Vec<u8> {
-        [self.staged.as_slice(), b".new"].concat()
+        format!("{}.new", self.number).into_bytes()
     }
 
     pub(crate) fn old_content(&self) -> Vec<u8> {
-        [self.staged.as_slice(), b".old"].concat()
+        format!("{}.old", self.number).into_bytes()
+    }
+
+    pub(crate) fn new_folder(&self) -> Vec<u8> {
+        format!("{}.folder", self.number).into_bytes()
     }
 
     /// Does it need new content, rather than new permissions only?
@@ -121,26 +180,22 @@ pub(crate) const SYNC_SINGLY: usize = 64;
 
 /// Writes all new contents beside the old ones. Nothing has changed until this is through.
 pub(crate) fn stage(
-    root: &Root,
+    (root, staging): (&Root, &Staging),
     objects: &Objects<'_>,
     tasks: &[Task<'_>],
     progress: &dyn Progress,
 ) -> Result<()> {
     let needed: Vec<&Task<'_>> = tasks.iter().filter(|task| task.needs_content()).collect();
     progress.begin("Preparing files", needed.len() as u64);
-    let stager = Stager { root, syncs: needed.len() <= SYNC_SINGLY };
+    let syncs = needed.len() <= SYNC_SINGLY;
+    let stager = Stager { root, folder: staging.folder(), syncs };
     let mut by_place: HashMap<Place, Vec<(&Task<'_>, FileEntry)>> = HashMap::new();
     for task in needed {
         // Left over from an interrupted run, and never moved: the path is still as before.
-        let _part = root.remove_file(&task.part());
-        let _whole = root.remove_file(&task.new_content());
+        let _part = stager.folder.remove_file(&task.part());
+        let _whole = stager.folder.remove_file(&task.new_content());
         match &task.step.after {
-            Some(Entry::Link(target)) => {
-                let target = objects.get(target)?;
-                root.create_link(&task.new_content(), &target)
-                    .and_then(|()| give_to_owner(root, task.step, &task.new_content()))
-                    .map_err(Error::write_workspace(&task.step.path))?;
-            }
+            Some(Entry::Link(target)) => stager.link(task, &objects.get(target)?)?,
             Some(Entry::File(file)) => match file.content {
                 Content::Whole(id) => {
                     by_place.entry(objects.locate(&id)?).or_default().push((task, *file));
@@ -173,6 +228,8 @@ pub(crate) fn stage(
 
 struct Stager<'s> {
     root: &'s Root,
+    /// The staging folder.
+    folder: &'s Root,
     /// Is each file made durable as it is written?
     syncs: bool,
 }
@@ -188,26 +245,76 @@ impl Stager<'_> {
         fill: impl FnOnce(Put<'_>) -> Result<()>,
     ) -> Result<()> {
         let failed = |error| Error::write_workspace(&task.step.path)(error);
-        let mut staged = self.root.create_file(&task.part()).map_err(failed)?;
-        fill(&mut |bytes| staged.write_all(bytes).map_err(failed))?;
-        give_to_owner(self.root, task.step, &task.part()).map_err(failed)?;
-        if !sabotage::is(Fault::ModeLost) {
-            set_mode_open(&staged, file.mode).map_err(failed)?;
+        let staged = self.folder.create_file(&task.part()).map_err(failed)?;
+        let mut writer = SparseWriter::new(&staged);
+        fill(&mut |bytes| writer.write(bytes).map_err(failed))?;
+        writer.finish().map_err(failed)?;
+        let given = give_to_owner(self.root, task.step, &staged).and_then(|()| {
+            if sabotage::is(Fault::ModeLost) { Ok(()) } else { set_mode_open(&staged, file.mode) }
+        });
+        if let Err(error) = given {
+            return self.refused(task, error);
         }
         if self.syncs && !sabotage::is(Fault::StagedNotSynced) {
             staged.sync_all().map_err(failed)?;
         }
-        self.root.move_to_free(&task.part(), &task.new_content()).map_err(failed)
+        self.folder.move_to_free(&task.part(), &task.new_content()).map_err(failed)?;
+        let _once = task.prepared.set(Prepared::Ready(identity_of(&staged).map_err(failed)?));
+        Ok(())
+    }
+
+    fn link(&self, task: &Task<'_>, target: &[u8]) -> Result<()> {
+        let failed = |error| Error::write_workspace(&task.step.path)(error);
+        let name = task.new_content();
+        let made = self.folder.create_link(&name, target).and_then(|()| {
+            match owner_after(self.root, task.step)? {
+                Some(owner) => self.folder.set_owner_of_link(&name, owner),
+                None => Ok(()),
+            }
+        });
+        if let Err(error) = made {
+            return self.refused(task, error);
+        }
+        let identity = self.folder.identity(&name).map_err(failed)?;
+        let _once = task.prepared.set(Prepared::Ready(identity));
+        Ok(())
+    }
+
+    /// The task is left alone for the system's reason, unless that is one to end the operation for.
+    fn refused(&self, task: &Task<'_>, error: io::Error) -> Result<()> {
+        let Some(why) = refusal_to_give(self.root, &error) else {
+            return Err(Error::write_workspace(&task.step.path)(error));
+        };
+        let _once = task.prepared.set(Prepared::Refused(why));
+        Ok(())
     }
 }
 
-/// What root writes belongs to whoever owned what was there, else to the owner of the nearest folder.
-pub(crate) fn give_to_owner(root: &Root, step: &Step, written: &[u8]) -> io::Result<()> {
+/// What root writes belongs to whoever owned what was there, else to the owner of the nearest folder. `None` for
+/// everyone else, who can give nothing away.
+///
+/// A checkpoint does not say whose a file was, and a user who can write in a folder decides what stands in it. So
+/// contents that not everybody may read are given only to the owner of the workspace: root's key in a folder of
+/// another user must not become that user's because they put an empty file in its place.
+fn owner_after(root: &Root, step: &Step) -> io::Result<Option<Owner>> {
     if !we_are_root() {
-        return Ok(());
+        return Ok(None);
     }
+    let top = root.identity(b"")?.owner();
+    let is_readable_by_all = match step.after {
+        Some(Entry::File(FileEntry { mode, .. }) | Entry::Folder { mode, .. }) => mode & 0o004 != 0,
+        Some(Entry::Link(_) | Entry::Gap { .. }) | None => true,
+    };
     let places = std::iter::successors(Some(step.path.clone()), RelPath::parent);
-    let mut places = places.filter(|path| path.as_bytes() != written);
-    let owner = places.find_map(|path| root.owner(path.as_bytes()).ok());
-    root.set_owner(written, owner.map_or_else(|| root.owner(b""), Ok)?)
+    let mut owners = places.filter_map(|path| Some(root.identity(path.as_bytes()).ok()?.owner()));
+    let found = owners.find(|owner| is_readable_by_all || owner.is_same_user(&top));
+    Ok(Some(found.unwrap_or(top)))
+}
+
+/// Gives a new file or folder, held by its descriptor, to the owner it is to have.
+pub(crate) fn give_to_owner(root: &Root, step: &Step, new: &impl AsFd) -> io::Result<()> {
+    match owner_after(root, step)? {
+        Some(owner) if identity_of(new)?.owner() != owner => set_owner_open(new, owner),
+        Some(_) | None => Ok(()),
+    }
 }

@@ -2,8 +2,9 @@
 //! content's id. It makes the next scan cheap and can always be thrown away.
 //!
 //! It is never believed where it could be wrong. An entry is trusted only if its change time lay
-//! clearly before the scan: any later change then shows. The file as a whole carries a checksum and the
-//! checkpoint it was taken for; once that is gone, so might be the objects, and the cache is ignored.
+//! clearly before the scan: any later change then shows. That holds for file systems with real times only,
+//! and for the file system that was mounted then (see `file_system`). The file as a whole carries a checksum
+//! and the checkpoint it was taken for; once that is gone, so might be the objects, and the cache is ignored.
 //!
 //! Folders are nested records with their length in front, so an unchanged one is skipped, compared
 //! and copied without being unpacked.
@@ -13,18 +14,18 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use bivouac_core::checkpoint::{Coverage, Gap};
 use bivouac_core::id::{CheckpointId, ObjectId};
 use rayon::prelude::*;
-use rustix::fs::{CWD, RenameFlags};
 
 use crate::beneath::{Kind, Stat};
 use crate::bytes::{Reader, put_varint};
-use crate::node::{Folder, with_name};
+use crate::node::{Folder, joined};
 use crate::pieces::Pieces;
+use crate::private::{self, Open};
 use crate::scope::Inside;
 use crate::tree::{Content, gap_code, gap_from_code};
 use crate::{Error, Result};
@@ -32,7 +33,7 @@ use crate::{Error, Result};
 /// A short hash that stands for a set of rules, or for the state of a repository's index.
 pub type Fingerprint = [u8; 8];
 
-const MAGIC: &[u8; 8] = b"BIVSTAT2";
+const MAGIC: &[u8; 8] = b"BIVSTAT3";
 pub(crate) const CHECKSUM_LEN: usize = 32;
 /// The checksum of the records stands after the magic, then the base and its own checksum: a new
 /// checkpoint of an unchanged tree only replaces those two.
@@ -91,7 +92,7 @@ impl StatCache {
     pub fn folders(&self) -> Vec<Box<[u8]>> {
         let mut folders = Vec::new();
         if let Some(root) = self.root() {
-            root.collect_folders(&mut Vec::new(), &mut folders);
+            root.collect_folders(b"", &mut folders);
         }
         folders
     }
@@ -108,7 +109,7 @@ impl StatCache {
         let head = [MAGIC.as_slice(), &checksum, &base.line(&checksum)].concat();
         let spare = path.with_extension("stat.spare");
         replace(path, &spare, &head, &body).map_err(|error| {
-            let _gone_or_harmless = std::fs::remove_file(&spare);
+            let _gone_or_harmless = private::remove_file(&spare);
             Error::write(path)(error)
         })
     }
@@ -120,12 +121,7 @@ impl StatCache {
             file.read_exact_at(&mut checksum, MAGIC.len() as u64)?;
             file.write_all_at(&base.line(&checksum), BASE_AT as u64)
         };
-        File::options()
-            .read(true)
-            .write(true)
-            .open(path)
-            .and_then(rebase)
-            .map_err(Error::write(path))
+        private::open(path, Open::Write).and_then(rebase).map_err(Error::write(path))
     }
 }
 
@@ -134,24 +130,21 @@ impl StatCache {
 /// file systems flush what is renamed over an old file.
 fn replace(path: &Path, spare: &Path, head: &[u8], body: &Pieces<'_>) -> io::Result<()> {
     const BUFFER: usize = 256 << 10;
-    let mut options = File::options();
-    let file = options.write(true).create(true).truncate(false).mode(0o600).open(spare)?;
+    let file = private::open(spare, Open::WriteOrCreate)?;
     let mut writer = BufWriter::with_capacity(BUFFER, &file);
     writer.write_all(head)?;
     body.each().try_for_each(|bytes| writer.write_all(bytes))?;
     writer.flush()?;
     drop(writer);
     file.set_len((head.len() + body.len()) as u64)?;
-    match rustix::fs::renameat_with(CWD, spare, CWD, path, RenameFlags::EXCHANGE) {
-        Ok(()) => Ok(()),
-        Err(_no_file_yet_or_unsupported) => std::fs::rename(spare, path),
-    }
+    // Fails where there is no file yet, or the file system knows no exchange.
+    private::exchange(spare, path).or_else(|_| private::rename(spare, path))
 }
 
 /// Reads a file on all cores: most of the time goes into memory that is new to us.
 fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     const PART: usize = 1 << 20;
-    let file = File::open(path)?;
+    let file = private::open(path, Open::Read)?;
     let mut bytes = vec![0; usize::try_from(file.metadata()?.len()).unwrap_or(0)];
     let read = |(part, bytes): (usize, &mut [u8])| file.read_exact_at(bytes, (part * PART) as u64);
     match bytes.len() > PART {
@@ -214,6 +207,8 @@ pub(crate) struct FolderFacts {
     pub(crate) rules: Fingerprint,
     /// The state of the index, where this is the top of a repository.
     pub(crate) index: Option<Fingerprint>,
+    /// The identity of its file system, where that is another one than above; the workspace always has one.
+    pub(crate) mount: Option<Fingerprint>,
 }
 
 /// Sums over a folder and all below it.
@@ -295,6 +290,7 @@ pub(crate) const TOUCHY: u8 = 2;
 pub(crate) const IGNORE_FILE: u8 = 4;
 pub(crate) const REPOSITORY: u8 = 8;
 pub(crate) const RESTLESS: u8 = 16;
+pub(crate) const MOUNT: u8 = 32;
 /// The two highest bits of a folder's flags say how its inside is judged.
 pub(crate) const INSIDE_SHIFT: u8 = 6;
 pub(crate) const CHUNKED: u8 = 2;
@@ -321,6 +317,7 @@ impl<'c> CachedFolder<'c> {
             has_ignore_file: flags & IGNORE_FILE != 0,
             rules: reader.array()?,
             index: if flags & REPOSITORY != 0 { Some(reader.array()?) } else { None },
+            mount: if flags & MOUNT != 0 { Some(reader.array()?) } else { None },
         };
         let tree = reader.object_id()?;
         let totals = Totals::read(&mut reader)?;
@@ -339,11 +336,38 @@ impl<'c> CachedFolder<'c> {
     }
 
     /// Adds the path of this folder and those of all below it.
-    pub(crate) fn collect_folders(&self, path: &mut Vec<u8>, folders: &mut Vec<Box<[u8]>>) {
-        folders.push(path.as_slice().into());
-        for (name, node) in self.children() {
-            if let CachedNode::Folder(folder) = node {
-                with_name(path, name, |path| folder.collect_folders(path, folders));
+    pub(crate) fn collect_folders(self, path: &[u8], folders: &mut Vec<Box<[u8]>>) {
+        let mut waiting: Vec<(Box<[u8]>, Self)> = vec![(path.into(), self)];
+        while let Some((path, folder)) = waiting.pop() {
+            let n_waiting = waiting.len();
+            for (name, node) in folder.children() {
+                if let CachedNode::Folder(below) = node {
+                    waiting.push((joined(&path, name).into(), below));
+                }
+            }
+            // The first one is taken next, so that the paths come out in order.
+            waiting[n_waiting..].reverse();
+            folders.push(path);
+        }
+    }
+
+    /// Adds the paths of the files and links in it whose names are wanted.
+    pub(crate) fn collect_files(
+        self,
+        path: &[u8],
+        is_wanted: &dyn Fn(&[u8]) -> bool,
+        files: &mut Vec<Box<[u8]>>,
+    ) {
+        let mut waiting: Vec<(Box<[u8]>, Self)> = vec![(path.into(), self)];
+        while let Some((path, folder)) = waiting.pop() {
+            for (name, node) in folder.children() {
+                match node {
+                    CachedNode::Folder(below) => waiting.push((joined(&path, name).into(), below)),
+                    CachedNode::File { .. } | CachedNode::Link { .. } if is_wanted(name) => {
+                        files.push(joined(&path, name).into());
+                    }
+                    CachedNode::File { .. } | CachedNode::Link { .. } | CachedNode::Gap { .. } => {}
+                }
             }
         }
     }

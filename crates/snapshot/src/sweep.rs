@@ -11,6 +11,7 @@ use crate::Result;
 use crate::block::BlockObject;
 use crate::objects::Objects;
 use crate::pack::{Compression, NewPack, PackWriter};
+use crate::private;
 use crate::tree::{Content, Entry};
 
 /// Objects that something living needs.
@@ -120,7 +121,7 @@ const HASTY_AT_ONCE: u64 = 512 << 20;
 
 /// Counts what is needed of a pack.
 pub fn survey(objects: &Objects<'_>, id: PackId, live: &Live) -> Result<PackUse> {
-    let size_bytes = std::fs::metadata(objects.packs().path(id)).map_or(0, |meta| meta.len());
+    let size_bytes = private::facts(&objects.packs().path(id)).map_or(0, |it| it.size_bytes);
     let mut usage =
         PackUse { id, size_bytes, live_bytes: 0, dead_bytes: 0, dead: Vec::new(), is_hasty: false };
     let mut levels = Vec::new();

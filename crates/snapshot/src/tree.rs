@@ -90,6 +90,11 @@ impl Tree {
         self.entries.iter().map(|(name, entry)| (name.as_ref(), entry))
     }
 
+    /// The entry with this number, in order of the names.
+    pub(crate) fn at(&self, number: usize) -> Option<(&[u8], &Entry)> {
+        self.entries.get(number).map(|(name, entry)| (name.as_ref(), entry))
+    }
+
     pub fn get(&self, name: &[u8]) -> Option<&Entry> {
         let place = self.entries.binary_search_by(|(own, _)| own.as_ref().cmp(name)).ok()?;
         Some(&self.entries[place].1)

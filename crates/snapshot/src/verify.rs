@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::Result;
 use crate::objects::{Objects, Place};
-use crate::tree::{Content, Entry};
+use crate::tree::{Content, Entry, Tree};
 
 /// Something a checkpoint needs and does not have. `path` is `None` for the root folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,56 +25,75 @@ pub struct Verifier {
     contents: HashMap<ObjectId, bool>,
 }
 
+/// A tree that is being walked.
+struct Frame {
+    path: Option<RelPath>,
+    id: ObjectId,
+    tree: Tree,
+    n_read: usize,
+    /// How many losses were known before it.
+    n_losses: usize,
+}
+
 impl Verifier {
     /// Everything missing below a tree. `objects` must know only objects that were read and checked.
+    ///
+    /// Frames on the heap take the place of recursion: nobody knows how deep a stored tree is.
     pub fn losses(&mut self, objects: &Objects<'_>, tree: &ObjectId) -> Result<Vec<Loss>> {
         let mut losses = Vec::new();
-        self.tree(objects, None, tree, &mut losses)?;
-        Ok(losses)
-    }
-
-    fn tree(
-        &mut self,
-        objects: &Objects<'_>,
-        path: Option<&RelPath>,
-        id: &ObjectId,
-        losses: &mut Vec<Loss>,
-    ) -> Result<()> {
-        if self.whole_trees.contains(id) {
-            return Ok(());
-        }
-        let n_before = losses.len();
-        let tree = match objects.tree(id) {
-            Ok(tree) => tree,
-            Err(error) if error.is_damage() => {
-                losses.push(Loss { path: path.cloned(), object: *id });
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        };
-        for (name, entry) in tree.entries() {
-            let path = match path {
+        let mut frames: Vec<Frame> =
+            self.open(objects, None, *tree, &mut losses)?.into_iter().collect();
+        while let Some(frame) = frames.last_mut() {
+            let Some((name, entry)) = frame.tree.at(frame.n_read) else {
+                let is_whole = losses.len() == frame.n_losses;
+                let id = frame.id;
+                frames.pop();
+                if is_whole {
+                    self.whole_trees.insert(id);
+                }
+                continue;
+            };
+            frame.n_read += 1;
+            let path = match &frame.path {
                 Some(folder) => folder.join(name),
                 None => RelPath::new(name),
             };
             let path = path.expect("a decoded tree has only plain names");
-            let object = match entry {
+            let content = match *entry {
                 Entry::Folder { tree, .. } => {
-                    self.tree(objects, Some(&path), tree, losses)?;
+                    frames.extend(self.open(objects, Some(path), tree, &mut losses)?);
                     continue;
                 }
                 Entry::Gap { .. } => continue,
-                Entry::Link(id) => Content::Whole(*id),
+                Entry::Link(id) => Content::Whole(id),
                 Entry::File(file) => file.content,
             };
-            if !self.has_content(objects, &object)? {
-                losses.push(Loss { path: Some(path), object: *object.id() });
+            if !self.has_content(objects, &content)? {
+                losses.push(Loss { path: Some(path), object: *content.id() });
             }
         }
-        if losses.len() == n_before {
-            self.whole_trees.insert(*id);
+        Ok(losses)
+    }
+
+    /// A tree to look into. One that is whole need not be, and one that is lost cannot be.
+    fn open(
+        &self,
+        objects: &Objects<'_>,
+        path: Option<RelPath>,
+        id: ObjectId,
+        losses: &mut Vec<Loss>,
+    ) -> Result<Option<Frame>> {
+        if self.whole_trees.contains(&id) {
+            return Ok(None);
         }
-        Ok(())
+        match objects.tree(&id) {
+            Ok(tree) => Ok(Some(Frame { path, id, tree, n_read: 0, n_losses: losses.len() })),
+            Err(error) if error.is_damage() => {
+                losses.push(Loss { path, object: id });
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn has_content(&mut self, objects: &Objects<'_>, content: &Content) -> Result<bool> {

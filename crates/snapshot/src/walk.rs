@@ -13,7 +13,8 @@ use bivouac_core::checkpoint::Gap;
 use rayon::prelude::*;
 
 use crate::beneath::{Kind, Named, Stat, is_gone};
-use crate::node::{FileNode, Folder, LinkNode, LinkTarget, Node, rebuild};
+use crate::node::{FileNode, Folder, LinkNode, LinkTarget, Node, join_into, joined, rebuild};
+use crate::place::{Closed, Place, on_another_stack};
 use crate::scope::{
     Here, Inside, Judgement, Level, RepositoryHere, Scope, rules_fingerprint, with_levels,
 };
@@ -22,8 +23,15 @@ use crate::stat_cache::{CachedFolder, CachedNode, Fingerprint, FolderFacts};
 
 /// Subtrees with a cache record larger than this are shared out among the cores.
 const WORTH_SHARING: usize = 16 << 10;
-/// Deeper than this no tool can follow by path.
-const MAX_DEPTH: usize = 2_000;
+/// Down to this depth only, so that a thread that waits for another one, and meanwhile takes over some of its
+/// work, does not pile one deep walk on the other.
+const SHARED_DEPTH: usize = 32;
+/// The walk recurses, and its caller may have little stack left. So it goes on in a thread of its own, with a
+/// stack of its own, each time it is so many folders deeper. Few trees are that deep.
+const DEPTH_PER_STACK: usize = 32;
+/// A folder deeper than this is recorded as a gap. Paths of this depth are still far from what other programs
+/// can follow, and what comes after the walk recurses too, with small frames.
+const MAX_DEPTH: usize = 512;
 const IGNORE_FILE: &[u8] = b".gitignore";
 const MAX_IGNORE_FILE: u64 = 16 << 20;
 
@@ -35,44 +43,6 @@ pub(crate) struct Walk<'a, 'c> {
     known: Option<CachedFolder<'c>>,
     /// A file was met that has more names, and had not when the cache was written.
     is_newly_shared: AtomicBool,
-}
-
-/// Why a folder could not be looked into.
-enum Closed {
-    Gone,
-    Unreadable,
-}
-
-impl From<io::Error> for Closed {
-    fn from(error: io::Error) -> Self {
-        if is_gone(&error) { Self::Gone } else { Self::Unreadable }
-    }
-}
-
-impl From<Closed> for io::Error {
-    fn from(closed: Closed) -> Self {
-        match closed {
-            Closed::Gone => io::ErrorKind::NotFound.into(),
-            Closed::Unreadable => io::ErrorKind::PermissionDenied.into(),
-        }
-    }
-}
-
-/// A folder on the way.
-#[derive(Clone, Copy)]
-struct Place<'p> {
-    path: &'p [u8],
-    depth: usize,
-    stat: Stat,
-    /// What is known about changes in it.
-    since: Since<'p>,
-}
-
-impl Place<'_> {
-    /// Is a child as the cache holds it, without a look?
-    fn is_certain(&self, path: &[u8], cached: CachedNode<'_>) -> bool {
-        self.since.is_quiet(path) && !Node::from(cached).is_restless()
-    }
 }
 
 /// The names in a folder.
@@ -102,10 +72,11 @@ impl<'a, 'c> Walk<'a, 'c> {
     }
 
     fn root(&self, since: Since<'_>) -> Result<Folder<'c>, Closed> {
-        let place = Place { path: b"", depth: 0, stat: self.scope.root.stat(b"")?, since };
-        let list = self.list(&place, self.known)?;
+        let place = Place::top(self.scope.root, since)?;
+        let known = self.known.filter(|known| known.about.mount == place.mount);
+        let list = self.list(&place, known)?;
         let repository = self.scope.repository_at(b"");
-        self.at_top(&place, (self.known, list), repository.as_ref(), Inside::Rules)
+        self.at_top(&place, (known, list), repository.as_ref(), Inside::Rules)
     }
 
     /// Looks at a folder, which may be the top of a repository of its own.
@@ -147,9 +118,7 @@ impl<'a, 'c> Walk<'a, 'c> {
 
     fn is_list_current(&self, place: &Place<'_>, cached: &CachedFolder<'_>) -> bool {
         let about = &cached.about;
-        about.is_trusted
-            && about.stat.is_same(&place.stat)
-            && self.scope.root.tells_folder_changes(&place.stat)
+        about.is_trusted && about.stat.is_same(&place.stat) && place.file_system.proves_lists()
     }
 
     /// The top of a repository, or of a workspace without one: the rules start afresh.
@@ -182,7 +151,7 @@ impl<'a, 'c> Walk<'a, 'c> {
             List::Known(cached) => cached.about.has_ignore_file,
             List::Read(names) => has_name(names, IGNORE_FILE),
         };
-        let read = || self.scope.root.read_small(&join(place.path, IGNORE_FILE), MAX_IGNORE_FILE);
+        let read = || self.scope.root.read_small(&joined(place.path, IGNORE_FILE), MAX_IGNORE_FILE);
         let level = may_have_rules
             .then(read)
             .flatten()
@@ -191,12 +160,12 @@ impl<'a, 'c> Walk<'a, 'c> {
         let about = FolderFacts {
             stat: place.stat,
             inside: here.inside,
-            is_trusted: place.stat.is_settled(self.now_ns)
-                && self.scope.root.tells_folder_changes(&place.stat),
+            is_trusted: place.stat.is_settled(self.now_ns) && place.file_system.proves_lists(),
             is_touchy: false,
             has_ignore_file: level.is_some(),
             rules: rules_fingerprint(&here),
             index,
+            mount: place.mount,
         };
         // Under other rules, what is known of the names says nothing: any of them may belong here now.
         let is_by_same_rules = cached.is_some_and(|cached| cached.about.rules == about.rules);
@@ -238,7 +207,9 @@ impl<'a, 'c> Walk<'a, 'c> {
                     folders.push((at, path.clone(), None, here.inside));
                 }
                 other if place.is_certain(&path, other) => {}
-                other => changes.extend(self.look_again(&path, other).map(|change| (at, change))),
+                other => {
+                    changes.extend(self.look_again(place, &path, other).map(|change| (at, change)));
+                }
             }
         }
         for (at, node) in self.folders(place, here, folders, cached.weight()) {
@@ -256,27 +227,32 @@ impl<'a, 'c> Walk<'a, 'c> {
     }
 
     /// `None` when nothing changed; `Some(None)` when it is gone.
-    fn look_again(&self, path: &[u8], cached: CachedNode<'c>) -> Option<Option<Node<'c>>> {
+    fn look_again(
+        &self,
+        place: &Place<'_>,
+        path: &[u8],
+        cached: CachedNode<'c>,
+    ) -> Option<Option<Node<'c>>> {
         let (before, is_trusted) = match cached {
             CachedNode::File { stat, is_trusted, .. } => (stat, is_trusted),
             CachedNode::Link { stat, is_trusted, .. } => (stat, is_trusted),
             CachedNode::Gap { why: Gap::TooLarge, .. } => {
-                let now = self.file_or_link(path, None);
+                let now = self.file_or_link(place, path, None);
                 let is_still = matches!(now, Some(Node::Gap { why: Gap::TooLarge, .. }));
                 return (!is_still).then_some(now);
             }
             CachedNode::Gap { why: Gap::Unreadable, .. } => {
                 let is_open = self.scope.root.open_file(path).is_ok();
-                return is_open.then(|| self.file_or_link(path, None));
+                return is_open.then(|| self.file_or_link(place, path, None));
             }
             CachedNode::Gap { why: Gap::ChangedWhileRead, .. } => {
-                return Some(self.file_or_link(path, None));
+                return Some(self.file_or_link(place, path, None));
             }
             CachedNode::Gap { .. } | CachedNode::Folder(_) => return None,
         };
         match self.scope.root.stat(path) {
-            Ok(stat) if is_trusted && stat.is_same(&before) => None,
-            _ => Some(self.file_or_link(path, Some(cached))),
+            Ok(stat) if is_trusted && place.is_same(&stat, &before) => None,
+            _ => Some(self.file_or_link(place, path, Some(cached))),
         }
     }
 
@@ -345,7 +321,7 @@ impl<'a, 'c> Walk<'a, 'c> {
             {
                 Some(cached.into())
             }
-            _ => self.file_or_link(path, cached),
+            _ => self.file_or_link(place, path, cached),
         }
     }
 
@@ -360,7 +336,7 @@ impl<'a, 'c> Walk<'a, 'c> {
         let look = |(at, path, cached, inside): Subfolder<'c>| {
             (at, self.subfolder(&path, place, Here { inside, ..here }, cached))
         };
-        if weight > WORTH_SHARING && folders.len() > 1 {
+        if weight > WORTH_SHARING && folders.len() > 1 && place.depth < SHARED_DEPTH {
             return folders.into_par_iter().map(look).collect();
         }
         folders.into_iter().map(look).collect()
@@ -386,9 +362,16 @@ impl<'a, 'c> Walk<'a, 'c> {
         }
         let looked = match self.scope.root.stat(path) {
             Ok(stat) if stat.kind == Kind::Folder => {
-                self.folder(&Place { path, depth, stat, since: above.since }, here, cached)
+                above.enter(self.scope.root, path, stat).and_then(|place| {
+                    // What was seen when another file system was here says nothing about this one.
+                    let cached = cached.filter(|cached| cached.about.mount == place.mount);
+                    match depth % DEPTH_PER_STACK {
+                        0 => on_another_stack(|| self.folder(&place, here, cached))?,
+                        _ => self.folder(&place, here, cached),
+                    }
+                })
             }
-            Ok(_) => return self.file_or_link(path, None),
+            Ok(_) => return self.file_or_link(above, path, None),
             Err(error) => Err(error.into()),
         };
         match looked {
@@ -399,7 +382,12 @@ impl<'a, 'c> Walk<'a, 'c> {
     }
 
     /// A file's bytes are read later, many at once; a link is read here. `None` when it is gone.
-    fn file_or_link(&self, path: &[u8], cached: Option<CachedNode<'c>>) -> Option<Node<'c>> {
+    fn file_or_link(
+        &self,
+        place: &Place<'_>,
+        path: &[u8],
+        cached: Option<CachedNode<'c>>,
+    ) -> Option<Node<'c>> {
         let stat = match self.scope.root.stat(path) {
             Ok(stat) => stat,
             Err(error) if is_gone(&error) => return None,
@@ -407,25 +395,28 @@ impl<'a, 'c> Walk<'a, 'c> {
         };
         match stat.kind {
             Kind::File if self.scope.is_too_large(stat.size) => Some(Node::gap(Gap::TooLarge)),
-            Kind::File => Some(Node::File(self.file(stat, cached))),
-            Kind::Link => self.link(path, stat, cached),
+            Kind::File => Some(Node::File(self.file(place, stat, cached))),
+            Kind::Link => self.link(place, (path, stat), cached),
             // It was something else a moment ago.
             Kind::Folder => Some(Node::Gap { why: Gap::ChangedWhileRead, is_folder: true }),
             Kind::Special => Some(Node::gap(Gap::Special)),
         }
     }
 
-    fn file(&self, stat: Stat, cached: Option<CachedNode<'_>>) -> FileNode {
+    fn file(&self, place: &Place<'_>, stat: Stat, cached: Option<CachedNode<'_>>) -> FileNode {
         if stat.n_links > 1 && !is_same_shared_file(&stat, cached) {
             self.is_newly_shared.store(true, Ordering::Relaxed);
         }
         match cached {
             Some(CachedNode::File { stat: before, is_trusted: true, content })
-                if stat.is_same(&before) =>
+                if place.is_same(&stat, &before) =>
             {
                 FileNode { stat, is_trusted: true, content: Some(content) }
             }
-            _ => FileNode { stat, is_trusted: self.is_at_rest(&stat), content: None },
+            _ => {
+                let is_trusted = place.file_system.proves_contents(&stat) && self.is_at_rest(&stat);
+                FileNode { stat, is_trusted, content: None }
+            }
         }
     }
 
@@ -437,15 +428,21 @@ impl<'a, 'c> Walk<'a, 'c> {
         stat.is_settled(self.now_ns - if self.known.is_none() { 0 } else { WRITTEN_OUT_NS })
     }
 
-    fn link(&self, path: &[u8], stat: Stat, cached: Option<CachedNode<'c>>) -> Option<Node<'c>> {
+    fn link(
+        &self,
+        place: &Place<'_>,
+        (path, stat): (&[u8], Stat),
+        cached: Option<CachedNode<'c>>,
+    ) -> Option<Node<'c>> {
+        let is_settled = place.file_system.proves_contents(&stat) && stat.is_settled(self.now_ns);
         let (is_trusted, target) = match cached {
             Some(CachedNode::Link { stat: before, is_trusted: true, target })
-                if stat.is_same(&before) =>
+                if place.is_same(&stat, &before) =>
             {
                 (true, LinkTarget::Known(target))
             }
             _ => match self.scope.root.read_link(path) {
-                Ok(target) => (stat.is_settled(self.now_ns), LinkTarget::Read(target)),
+                Ok(target) => (is_settled, LinkTarget::Read(target)),
                 Err(error) if is_gone(&error) => return None,
                 Err(_) => return Some(Node::gap(Gap::ChangedWhileRead)),
             },
@@ -462,19 +459,4 @@ fn is_same_shared_file(stat: &Stat, cached: Option<CachedNode<'_>>) -> bool {
 
 fn has_name(names: &[Named], name: &[u8]) -> bool {
     names.binary_search_by(|own| own.name.as_ref().cmp(name)).is_ok()
-}
-
-fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
-    let mut path = Vec::with_capacity(folder.len() + 1 + name.len());
-    join_into(&mut path, folder, name);
-    path
-}
-
-fn join_into(path: &mut Vec<u8>, folder: &[u8], name: &[u8]) {
-    path.clear();
-    path.extend_from_slice(folder);
-    if !folder.is_empty() {
-        path.push(b'/');
-    }
-    path.extend_from_slice(name);
 }

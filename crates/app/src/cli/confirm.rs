@@ -24,6 +24,7 @@ pub fn run(_args: &ConfirmArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit
     if !ui.can_ask() {
         return Err(Error::NeedsPerson);
     }
+    engine.check_may_restore()?;
     let plan = plan_of(&asked, engine)?;
     restoring::show(&plan, engine, ui)?;
     if !ui.ask("Allow the agent to do this?")? {

@@ -33,6 +33,10 @@ pub fn run(args: &DoctorArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, Erro
     let agents = if args.agent.is_empty() { hooks::present() } else { args.agent.clone() };
     let store = doctor::check_store(wishes);
     say(&store, "", ui)?;
+    let settings = doctor::check_settings(&home);
+    if let Some(settings) = &settings {
+        say(settings, "", ui)?;
+    }
     let mut is_whole = store.health != Health::Bad;
     let mut examined = Vec::new();
     for (agent, links) in agents.iter().zip(check_all(&home, &agents, depth)) {
@@ -49,7 +53,12 @@ pub fn run(args: &DoctorArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, Erro
     if agents.is_empty() {
         ui.say("No agent was found on this machine; name one with `--agent`")?;
     }
-    ui.data(&json!({ "whole": is_whole, "store": as_json(&store), "agents": examined }))?;
+    ui.data(&json!({
+        "whole": is_whole,
+        "store": as_json(&store),
+        "settings": settings.as_ref().map(as_json),
+        "agents": examined,
+    }))?;
     Ok(if is_whole { Exit::Done } else { Exit::DoneInPart })
 }
 

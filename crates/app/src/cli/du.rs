@@ -46,7 +46,7 @@ pub fn run(_args: &DuArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Err
         })
         .collect();
     ui.data(&json!({
-        "store": engine.home.store,
+        "store": contract::path(&engine.home.store),
         "total_bytes": total,
         "pack_bytes": usage.packs,
         "packs": usage.n_packs,

@@ -45,7 +45,7 @@ pub fn run(args: &ForkArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Er
     ui.data(&json!({
         "session": contract::Session::from(&report.session),
         "checkpoint": contract::Checkpoint::new(&report.checkpoint, false),
-        "into": args.into,
+        "into": contract::path(&args.into),
         "files": report.n_files,
         "git": report.has_git,
     }))?;

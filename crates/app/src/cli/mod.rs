@@ -51,21 +51,22 @@ pub mod task;
 pub mod undo;
 pub mod verify;
 pub mod watch;
+pub mod withheld;
 pub mod worktree;
 
-use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
 use bivouac_core::work::Author;
 use bivouac_engine::Engine;
 use bivouac_engine::home::Wishes;
+use bivouac_engine::moved::MovedFrom;
 use bivouac_engine::open::Need;
 use bivouac_engine::select::Reach;
 use clap::{Args, Parser, Subcommand};
 
 use crate::report::Exit;
-use crate::ui::{Form, Ui};
+use crate::ui::{Form, Ui, quote_bytes};
 
 /// Let any AI coding agent stop anywhere and go on as if it had never left
 ///
@@ -100,32 +101,6 @@ struct Global {
     /// Keep checkpoints in this folder
     #[arg(long, value_name = "DIR", global = true)]
     store: Option<PathBuf>,
-}
-
-/// The same with one command: an agent waits for its hooks, and making all others known first would cost
-/// each of them milliseconds.
-#[derive(Debug, Parser)]
-struct HookCli {
-    #[command(flatten)]
-    global: Global,
-    #[command(subcommand)]
-    command: HookCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum HookCommand {
-    Hook(hook::HookArgs),
-}
-
-/// Runs a hook, if that is what was asked for.
-pub fn run_hook(words: &[OsString]) -> Option<Exit> {
-    if words.get(1).is_none_or(|word| word != "hook") {
-        return None;
-    }
-    let HookCli { global, command: HookCommand::Hook(args) } =
-        HookCli::try_parse_from(words).ok()?;
-    let wishes = Wishes { folder: global.folder, workspace: global.root, store: global.store };
-    Some(hook::run(&args, &wishes))
 }
 
 #[derive(Debug, Subcommand)]
@@ -217,6 +192,10 @@ impl Cli {
     pub fn run(self, ui: &mut Ui) -> Result<Exit, Error> {
         let Global { folder, root, store, .. } = self.global;
         let wishes = Wishes { folder, workspace: root, store };
+        // These two have a protocol of their own, and no document.
+        if matches!(self.command, Command::Hook(_) | Command::Mcp(_)) {
+            ui.streams();
+        }
         match &self.command {
             // These look after their own store, or need none.
             Command::Init(args) => init::run(args, &wishes, ui),
@@ -368,7 +347,16 @@ fn open(wishes: &Wishes, need: Need, ui: &mut Ui) -> Result<Engine, Error> {
     let mut engine = look(wishes, need, ui)?;
     engine.find_interrupted();
     say_notices(&mut engine, ui);
+    note_move(engine.moved_from().as_ref(), ui);
     Ok(engine)
+}
+
+/// Says where the sessions of a folder are that was moved here.
+fn note_move(from: Option<&MovedFrom>, ui: &mut Ui) {
+    if let Some(from) = from {
+        let command = format!("biv init --moved-from {}", quote_bytes(from.workspace.as_bytes()));
+        ui.note(format_args!("{from}; `{command}` brings its sessions and checkpoints here"));
+    }
 }
 
 fn look(wishes: &Wishes, need: Need, ui: &mut Ui) -> Result<Engine, Error> {
@@ -400,6 +388,8 @@ pub enum Error {
     NeedsYes { what: &'static str },
     #[error("only a person at a terminal can confirm what an agent asks for")]
     NeedsPerson,
+    #[error("an agent may not export secrets")]
+    SecretsByModel,
     #[error("{what} was not confirmed, so nothing was changed")]
     Declined { what: &'static str },
     #[error("{what} would no longer do what was shown, so nothing was changed")]
@@ -408,6 +398,8 @@ pub enum Error {
     BadFile { path: PathBuf, source: io::Error },
     #[error("could not write `{}`", path.display())]
     NotWritten { path: PathBuf, source: io::Error },
+    #[error("a bundle and a JSON document cannot both be written to stdout")]
+    StdoutTaken,
     #[error("damage was found")]
     Damaged,
     #[error("`{shell}` is not a shell we know")]
@@ -446,10 +438,12 @@ impl Error {
             Self::Engine(cause) => cause.hint(),
             Self::NeedsYes { .. } => Some("look at what it would do, then pass `--yes`".to_owned()),
             Self::NeedsPerson => Some("open a terminal of your own in this folder, and run `biv confirm` there".to_owned()),
+            Self::SecretsByModel => Some("leave `--raw` out, or run the command in a terminal of your own".to_owned()),
             Self::OtherPlan { .. } => Some("look at it again with `--dry-run`; an agent has to ask again".to_owned()),
             Self::Damaged => {
                 Some("`biv reconcile` brings back what can be; damaged files are kept aside, never deleted".to_owned())
             }
+            Self::StdoutTaken => Some("name a file with `--file`, or leave `--json` out".to_owned()),
             Self::UnknownShell { known, .. } => Some(format!("the shells are {known}")),
             Self::NoIssue { .. } => Some("answer with `biv context --issue KEY`, or `--issue none`".to_owned()),
             Self::BadIssue { .. } => Some("write it as PROJ-123 or #174, or `none`".to_owned()),
@@ -473,6 +467,7 @@ impl Error {
         match self {
             Self::NeedsYes { .. }
             | Self::NeedsPerson
+            | Self::SecretsByModel
             | Self::NeedsAction { .. }
             | Self::UnknownShell { .. }
             | Self::NoIssue { .. }
@@ -480,6 +475,7 @@ impl Error {
             | Self::BadTime { .. }
             | Self::NoSuchPhase { .. }
             | Self::NothingToDo
+            | Self::StdoutTaken
             | Self::NoBranch => Exit::Usage,
             // As shells answer.
             Self::Engine(bivouac_engine::Error::NoProgram { .. }) => Exit::Code(127),

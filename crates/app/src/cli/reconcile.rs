@@ -6,6 +6,7 @@ use bivouac_engine::home::Wishes;
 use serde_json::json;
 
 use crate::cli::{Error, say_notices};
+use crate::contract;
 use crate::report::Exit;
 use crate::ui::Ui;
 
@@ -50,8 +51,8 @@ pub fn run(_args: &ReconcileArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, 
         "events": report.rebuilt.n_events,
         "mended": report.rebuilt.mended.iter().map(|(table, rows)| json!({ "table": table, "rows": rows })).collect::<Vec<_>>(),
         "unusable_events": report.rebuilt.unusable,
-        "moved_aside": report.moved_aside,
-        "packs_moved_aside": report.packs_aside,
+        "moved_aside": report.moved_aside.as_ref().map(contract::path),
+        "packs_moved_aside": report.packs_aside.iter().map(contract::path).collect::<Vec<_>>(),
         "salvaged_events": report.n_salvaged,
         "index_rebuilt": report.index_rebuilt,
         "adopted_checkpoints": report.n_adopted,

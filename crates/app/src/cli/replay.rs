@@ -5,10 +5,11 @@ use std::io::IsTerminal;
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
 use bivouac_engine::replay::check_replay;
-use bivouac_engine::resume::{Mode, agent_of, check_agent, start};
+use bivouac_engine::resume::{Mode, agent_of, check_agent};
 use owo_colors::OwoColorize;
 use serde_json::json;
 
+use crate::cli::resume::become_agent;
 use crate::cli::{Error, complete};
 use crate::report::Exit;
 use crate::ui::{Ui, looks};
@@ -74,5 +75,5 @@ pub fn run(args: &ReplayArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
     let is_headless = !std::io::stdout().is_terminal();
     let launch = engine.start_replay(&session, &replay, (&args.extra, is_headless))?;
     let folder = engine.home.workspace.clone();
-    Err(start(&launch, &folder, session.id).into())
+    Err(become_agent(&launch, &folder, session.id, ui))
 }

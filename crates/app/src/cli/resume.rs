@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use bivouac_core::checkpoint::{Checkpoint, Trigger};
+use bivouac_core::id::SessionId;
 use bivouac_core::session::{Session, Status};
 use bivouac_core::text::{count, printable};
 use bivouac_core::time::in_words;
 use bivouac_engine::Engine;
 use bivouac_engine::open::Need;
 use bivouac_engine::resume::{
-    Drift, Launch, Mode, ResumePlan, check_agent, checkpoint_of, run_before, start, workspace_of,
+    Drift, Launch, Mode, ResumePlan, Says, check_agent, checkpoint_of, run_before, start,
+    workspace_of,
 };
 use bivouac_engine::save::SaveRequest;
 use bivouac_engine::supervise::RunOrder;
@@ -21,12 +23,13 @@ use crate::cli::run::tell_where;
 use crate::cli::{Error, attach, complete};
 use crate::contract;
 use crate::report::{self, Exit};
-use crate::ui::{Ui, looks, quote};
+use crate::ui::{Ui, looks, quote, quote_bytes};
 
 /// Go on with a session in its agent
 ///
 /// Says which checkpoint it takes, what is no longer as it was then and what it will cost, gives the
-/// conversation back to the agent under a new id, and starts the agent.
+/// conversation back to the agent under a new id, and starts the agent. With `--json`, what the agent prints
+/// goes to stderr: stdout has the one document.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag on the command line")]
 pub struct ResumeArgs {
@@ -164,7 +167,17 @@ pub fn run_as(
     if args.tmux || args.detach {
         return start_apart(args, &plan, (&launch, &folder), (&session, engine), ui);
     }
-    Err(start(&launch, &folder, session.id).into())
+    Err(become_agent(&launch, &folder, session.id, ui))
+}
+
+/// Becomes the agent; comes back only if that fails. With `--json`, stdout is for the one document, so what the agent
+/// prints goes to stderr.
+pub fn become_agent(launch: &Launch, folder: &Path, session: SessionId, ui: &mut Ui) -> Error {
+    let says = if ui.is_json() { Says::Aside } else { Says::Out };
+    match ui.finish() {
+        Ok(()) => start(launch, folder, session, says).into(),
+        Err(error) => error.into(),
+    }
 }
 
 /// What is gone on from, for programs.
@@ -177,7 +190,7 @@ fn document(plan: &ResumePlan, session: &Session, folder: &Path) -> Value {
         "brief_tokens": plan.brief_tokens,
         "changed_files": plan.drift.changed,
         "environment_changes": plan.drift.environment,
-        "folder": folder,
+        "folder": contract::path(folder),
     })
 }
 
@@ -318,8 +331,11 @@ fn bring_files(
     }
     if args.workspace {
         let rollback = engine.plan_rollback(kept, Vec::new())?;
-        if !rollback.plan.is_empty() {
-            restoring::run(rollback, &Consent::given(args.yes), engine, &mut ui.quiet())?;
+        match rollback.plan.is_empty() {
+            true => restoring::note_excluded(&rollback, ui),
+            false => {
+                restoring::run(rollback, &Consent::given(args.yes), engine, &mut ui.quiet())?;
+            }
         }
     }
     Ok(here)
@@ -328,7 +344,7 @@ fn bring_files(
 fn command_line(launch: &Launch, folder: &Path, environment: &str) -> String {
     let quoted =
         |words: &[String]| words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
-    let folder = quote(&folder.to_string_lossy());
+    let folder = quote_bytes(folder.as_os_str().as_encoded_bytes());
     let before: String =
         launch.before.iter().map(|words| format!("{} && ", quoted(words))).collect();
     format!("cd {folder} && {before}{environment} {}", quoted(&launch.command))

@@ -16,6 +16,7 @@ use bivouac_engine::terminal::check_tmux;
 use owo_colors::OwoColorize;
 use serde_json::json;
 
+use crate::cli::status::note_ignored;
 use crate::cli::{Error, complete, open};
 use crate::contract;
 use crate::report::{self, Exit};
@@ -25,7 +26,7 @@ use crate::ui::{Ui, looks};
 ///
 /// It is saved every interval when something changed, when it is told to end, and when it ends, with the
 /// reason. The exit code is the command's own; 124 after a timeout, 128 and the signal's number when one
-/// ended it.
+/// ended it. With `--json`, what the command prints goes to stderr: stdout has the one document, at the end.
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
     /// What is to be done
@@ -130,6 +131,7 @@ pub fn start(
     engine: &mut Engine,
     ui: &mut Ui,
 ) -> Result<Exit, Error> {
+    note_ignored(&engine.config, ui);
     match (how.detach, how.tmux) {
         (true, _) => detached(order, session, engine, ui),
         (false, true) => in_tmux(order, session, engine, ui),

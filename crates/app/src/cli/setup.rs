@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::Error;
 use crate::cli::hooks::make;
+use crate::contract;
 use crate::report::Exit;
 use crate::ui::Ui;
 
@@ -138,5 +139,5 @@ fn verb(change: &Change) -> &'static str {
 }
 
 fn as_json(change: &Change) -> Value {
-    json!({ "agent": change.agent, "path": change.path, "action": verb(change) })
+    json!({ "agent": change.agent, "path": contract::path(&change.path), "action": verb(change) })
 }

@@ -5,10 +5,11 @@ use bivouac_core::agent::AgentKind;
 use bivouac_core::text::Name;
 use bivouac_engine::home::Wishes;
 use bivouac_engine::open::Need;
+use serde_json::json;
 
 use crate::cli::checkpoint::create::{self, SaveArgs};
 use crate::cli::checkpoint::list::{self, ListArgs};
-use crate::cli::hook::read_input;
+use crate::cli::hook::{read_input, text};
 use crate::cli::rehydrate::{self, RehydrateArgs};
 use crate::cli::{Error, open, say_notices};
 use crate::report::{self, Exit};
@@ -33,7 +34,7 @@ enum SlashCommand {
 }
 
 /// Nobody types more.
-const MAX_WORDS: u64 = 64 << 10;
+const MAX_WORDS: usize = 64 << 10;
 
 const FORMS: &str = "\
 - `/checkpoint` or `/checkpoint save`: save now, under a label made of what is being worked on
@@ -62,16 +63,21 @@ fn answer(args: &SlashArgs, wishes: &Wishes, ui: &mut Ui) -> Result<(), Error> {
         return carry_out(args.agent, Wish::Resume, wishes, ui);
     }
     let typed = match args.words.is_empty() {
-        true => read_input(MAX_WORDS + 1).unwrap_or_default(),
+        true => read_input(MAX_WORDS + 1).map_or_else(|_| String::new(), text),
         false => args.words.join(" "),
     };
-    if typed.len() as u64 > MAX_WORDS {
-        return Ok(ui.say("Nothing was done: that is too long for a label.")?);
+    if typed.len() > MAX_WORDS {
+        return Ok(tell_nothing_done("that is too long for a label", ui)?);
     }
     match Wish::read(&typed) {
         Some(wish) => carry_out(args.agent, wish, wishes, ui),
-        None => Ok(ui.say(format_args!("Nothing was done. These are the forms:\n\n{FORMS}"))?),
+        None => Ok(tell_nothing_done(&format!("these are the forms:\n\n{FORMS}"), ui)?),
     }
+}
+
+fn tell_nothing_done(why: &str, ui: &mut Ui) -> std::io::Result<()> {
+    ui.data(&json!({ "done": false, "reason": why }))?;
+    ui.say(format_args!("Nothing was done: {why}"))
 }
 
 fn carry_out(agent: AgentKind, wish: Wish, wishes: &Wishes, ui: &mut Ui) -> Result<(), Error> {

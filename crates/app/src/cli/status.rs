@@ -1,18 +1,19 @@
 //! `biv status`: how things stand here.
 
-use bivouac_core::checkpoint::Coverage;
+use bivouac_core::checkpoint::{Coverage, Gap};
 use bivouac_core::session::Status;
 use bivouac_core::text::{Note, count, printable};
 use bivouac_core::time::in_words;
 use bivouac_core::work::progress;
 use bivouac_engine::Engine;
+use bivouac_engine::config::Config;
 use bivouac_engine::observe::MANY_FAILURES;
 use bivouac_engine::status::{Changes, StatusReport};
 use owo_colors::OwoColorize;
 use serde_json::json;
 
-use crate::cli::Error;
 use crate::cli::session::ahead;
+use crate::cli::{Error, note_move};
 use crate::contract;
 use crate::report::Exit;
 use crate::ui::{Ui, looks};
@@ -23,7 +24,7 @@ pub struct StatusArgs {}
 
 pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
     let report = engine.status()?;
-    ui.say(format_args!("Workspace  {}", engine.home.workspace.display()))?;
+    ui.say(format_args!("Workspace  {}", engine.home.workspace_path()))?;
     match &report.session {
         Some(session) => {
             let title = session.title().map(|title| format!(": {title}")).unwrap_or_default();
@@ -42,7 +43,7 @@ pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
         ))?;
     }
     ui.say(format_args!("Changes    {}", changes_line(&report)))?;
-    ui.say(format_args!("Coverage   {}", coverage_line(&report.coverage)))?;
+    say_coverage(&report, ui)?;
     say_tasks(&report, ui)?;
     if report.history.undo.is_some() {
         ui.say("Undo       `biv undo` takes back the last rollback")?;
@@ -58,9 +59,11 @@ pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
             trouble.message
         ))?;
     }
+    note_ignored(&engine.config, ui);
+    note_move(engine.left_behind().as_ref(), ui);
     ui.data(&json!({
-        "workspace": engine.home.workspace,
-        "store": engine.home.store,
+        "workspace": contract::path(&engine.home.workspace),
+        "store": contract::path(&engine.home.store),
         "session": report.session.as_ref().map(contract::Session::from),
         "checkpoints": report.n_checkpoints,
         "last_checkpoint": report.last.as_ref().map(|last| contract::Checkpoint::new(last, false)),
@@ -68,6 +71,8 @@ pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
             json!({ "new": it.n_new, "modified": it.n_modified, "deleted": it.n_deleted })
         }),
         "coverage": contract::CoverageCounts::from(&report.coverage),
+        "excluded_by": report.excluded_by,
+        "ignored_settings": engine.config.ignored().iter().map(|it| &it.key).collect::<Vec<_>>(),
         "progress": contract::progress(&report.work),
         "approvals": report.approvals,
         "can_go_on_at": report.limit_ends.map(|ends| ends.to_string()),
@@ -79,6 +84,13 @@ pub fn run(_args: &StatusArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
     Ok(Exit::Done)
 }
 
+/// Says which settings of the workspace's file are ignored, and what to do about it.
+pub fn note_ignored(config: &Config, ui: &mut Ui) {
+    if let Some(notice) = config.ignored_notice() {
+        ui.note(notice);
+    }
+}
+
 fn changes_line(report: &StatusReport) -> String {
     let since = if report.last.is_some() { "since then" } else { "to save" };
     match &report.changes {
@@ -87,6 +99,14 @@ fn changes_line(report: &StatusReport) -> String {
         }
         Err(error) => format!("cannot be told: {error}"),
     }
+}
+
+fn say_coverage(report: &StatusReport, ui: &mut Ui) -> Result<(), Error> {
+    ui.say(format_args!("Coverage   {}", coverage_line(&report.coverage)))?;
+    if let Some(line) = excluded_line(&report.coverage, &report.excluded_by) {
+        ui.say(format_args!("Excluded   {line}"))?;
+    }
+    Ok(())
 }
 
 /// What keeps the session from going on, or from being saved.
@@ -137,6 +157,27 @@ fn say_tasks(report: &StatusReport, ui: &mut Ui) -> Result<(), Error> {
         ui.say(format_args!("Waiting    for your leave: {}", printable(line)))?;
     }
     Ok(())
+}
+
+/// How many paths `workspace.exclude` leaves out, and with which patterns. `None` if there are none.
+pub fn excluded_line(coverage: &Coverage, patterns: &[String]) -> Option<String> {
+    let number = coverage.gaps.get(&Gap::Excluded).filter(|number| **number > 0)?;
+    Some(format!("{}{}", count(*number, "path"), by_patterns(patterns)))
+}
+
+/// Which patterns leave something out, where there are any.
+pub fn by_patterns(patterns: &[String]) -> String {
+    const MANY: usize = 5;
+    if patterns.is_empty() {
+        return String::new();
+    }
+    let shown: Vec<String> =
+        patterns.iter().take(MANY).map(|pattern| format!("`{}`", printable(pattern))).collect();
+    let more = match patterns.len().saturating_sub(MANY) {
+        0 => String::new(),
+        n_more => format!(" and {n_more} more"),
+    };
+    format!(" by `workspace.exclude` ({}{more})", shown.join(", "))
 }
 
 /// How much is covered, and what is not and why.

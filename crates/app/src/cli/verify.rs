@@ -38,7 +38,7 @@ pub fn run(_args: &VerifyArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
         ));
     }
     let affected: Vec<_> = report.affected.iter().map(|it| {
-        let lost: Vec<_> = it.losses.iter().filter_map(|loss| loss.path.as_ref()).map(|path| contract::path(path.as_bytes())).collect();
+        let lost: Vec<_> = it.losses.iter().filter_map(|loss| loss.path.as_ref()).map(|path| contract::path_bytes(path.as_bytes())).collect();
         json!({ "checkpoint": it.checkpoint.handle, "id": it.checkpoint.id, "lost_objects": it.losses.len(), "lost_paths": lost })
     }).collect();
     ui.data(&json!({

@@ -10,14 +10,17 @@ use owo_colors::OwoColorize;
 use serde_json::json;
 
 use crate::cli::run::span;
+use crate::cli::status::note_ignored;
 use crate::cli::{Error, complete, open};
+use crate::contract;
 use crate::report::Exit;
 use crate::ui::{Ui, looks};
 
 /// Save this workspace once in a while, beside an agent that was started by hand
 ///
-/// Saves when something changed, until the session ends, or someone stops it. As long as it runs, every
-/// checkpoint costs what changed, not what is there. There is one for each workspace.
+/// Saves when something changed, until the session ends, or someone stops it. As long as it runs, periodic and
+/// turn checkpoints cost what changed, not what is there; all others look at every file. There is one for each
+/// workspace.
 #[derive(Debug, clap::Args)]
 pub struct WatchArgs {
     /// The session to save; the one worked on if left out
@@ -50,6 +53,7 @@ pub fn run(args: &WatchArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, Error
     let engine = open(wishes, Need::Write, ui)?;
     let session = args.session.as_deref().map(|word| engine.session(Some(word))).transpose()?;
     let every = args.interval.map_or(engine.config.autosave.interval, Age::duration);
+    note_ignored(&engine.config, ui);
     drop(engine);
     ui.note(format_args!(
         "watching {}; saved every {} when something changed",
@@ -72,7 +76,7 @@ pub fn run(args: &WatchArgs, wishes: &Wishes, ui: &mut Ui) -> Result<Exit, Error
         VigilEnd::WorkspaceGone => "the workspace is gone".to_owned(),
     };
     ui.note(format_args!("{why}; no longer watching"));
-    ui.data(&json!({ "workspace": home.workspace, "end": why }))?;
+    ui.data(&json!({ "workspace": contract::path(&home.workspace), "end": why }))?;
     Ok(if matches!(end, VigilEnd::WorkspaceGone) { Exit::Failed } else { Exit::Done })
 }
 
@@ -82,7 +86,7 @@ fn say_status(home: &Home, ui: &mut Ui) -> Result<Exit, Error> {
         None => ui.say("Nobody watches this workspace; `biv watch` does, and so does `biv run`")?,
         Some(status) => say_about(status, home, ui)?,
     }
-    ui.data(&json!({ "workspace": home.workspace, "watcher": status }))?;
+    ui.data(&json!({ "workspace": contract::path(&home.workspace), "watcher": status }))?;
     Ok(Exit::Done)
 }
 
@@ -101,12 +105,31 @@ fn say_about(status: &WatchStatus, home: &Home, ui: &mut Ui) -> Result<(), Error
         "Saving     every {}; saved or found nothing new {saves}",
         exactly_in_words(seconds)
     ))?;
-    if let Some(trouble) = &status.trouble {
-        ui.say(format_args!("Trouble    {trouble}; so everything is looked at, and more rarely"))?;
+    match &status.trouble {
+        Some(trouble) => ui.say(format_args!(
+            "Trouble    {trouble}; so everything is looked at, and more rarely"
+        ))?,
+        None => say_rescan(status, ui)?,
     }
     if let (1.., Some(why)) = (status.n_failures, &status.last_failure) {
         ui.say(format_args!("Failed     {} in a row: {why}", count(status.n_failures, "save")))?;
     }
+    Ok(())
+}
+
+/// What the watcher does not see, and how long that can stay unnoticed.
+fn say_rescan(status: &WatchStatus, ui: &mut Ui) -> Result<(), Error> {
+    let words = |seconds| exactly_in_words(std::time::Duration::from_secs(seconds));
+    let last = status.last_rescan_seconds.map(|it| format!("; last {} ago", words(it)));
+    ui.say(format_args!(
+        "Rescan     every {} everything is looked at{}",
+        words(status.rescan_seconds),
+        last.unwrap_or_default()
+    ))?;
+    ui.say(
+        "Blind to   writes through a hard link outside, a memory map, asynchronous I/O or a loop device; periodic and \
+         turn checkpoints have them after the next rescan, all others at once",
+    )?;
     Ok(())
 }
 
@@ -119,6 +142,6 @@ fn stop(home: &Home, ui: &mut Ui) -> Result<Exit, Error> {
         }
         Some(true) => ui.say("The watcher saves once more and stops")?,
     }
-    ui.data(&json!({ "workspace": home.workspace, "stopped": status.map(|it| it.process) }))?;
+    ui.data(&json!({ "workspace": contract::path(&home.workspace), "stopped": status.map(|it| it.process) }))?;
     Ok(Exit::Done)
 }

@@ -188,6 +188,8 @@ fn shorten_texts(value: &mut Value) {
 /// Where the list is that takes most room, and how much.
 fn largest_list(value: &Value, path: &str) -> Option<(String, usize)> {
     let within = match value {
+        // The bytes of a path that is not UTF-8 are one value, and half of them mean nothing.
+        Value::Array(items) if items.iter().all(Value::is_number) => return None,
         Value::Array(items) => {
             let all = items.iter().enumerate();
             all.filter_map(|(at, item)| largest_list(item, &format!("{path}/{at}")))

@@ -78,8 +78,9 @@ fn a_project_cannot_name_a_command_to_run() {
     env.write("bivouac.toml", "[approvals]\ncommand = [\"touch\", \"owned\"]\n");
     assert_snapshot!(env.run("approval check"), @"
     exit 1
-    error: `approvals.command` is for your own configuration, so a workspace cannot set it
-    hint: put it into `[root]/home/.config/bivouac/config.toml`
+    note: `bivouac.toml` is not used: `approvals.command` is for your own configuration, so a workspace cannot set it; remove it from `bivouac.toml`; if you want it, put it into `[root]/home/.config/bivouac/config.toml`
+    error: there is no session in this workspace yet
+    hint: `biv checkpoint create` makes one, or `biv session new`
     ");
     assert!(!env.exists("owned"));
 }

@@ -66,6 +66,7 @@ fn a_layout_comes_back_after_its_server_is_gone() {
         let save = format!("{} checkpoint create auth --name in-tmux", env!("CARGO_BIN_EXE_biv"));
         tmux(&format!("respawn-pane -k -t SESSION0.0 env BIV_STORE_MIN_FREE=0 {save}"));
         until("the checkpoint", || env.run("checkpoint show in-tmux").contains("Terminal"));
+        server.end();
     }
     let shown = env.run("checkpoint show in-tmux");
     assert!(shown.contains("Terminal   tmux task-00000001, 2 windows, 3 panes"), "{shown}");

@@ -187,6 +187,7 @@ fn the_triggers_and_the_interval_are_obeyed() {
         "bivouac.toml",
         "[checkpoint]\nauto_interval_minutes = 5\ntriggers = [\"periodic\", \"error\"]\n",
     );
+    env.biv(&["config", "trust", "--yes"]).ok();
     assert_snapshot!(env.run("checkpoint create --trigger periodic"), @"Saved checkpoint cp-20260121-001 of task-00000001: 1 file");
     env.write("a", "1");
     assert_snapshot!(env.run("checkpoint create --trigger periodic"), @"No checkpoint taken: the last checkpoint is younger than `checkpoint.auto_interval_seconds`");

@@ -113,7 +113,7 @@ fn parts_of_words_and_latest_stay_in_the_workspace() {
     std::fs::create_dir(&elsewhere).unwrap();
     let there = elsewhere.to_str().unwrap();
     for word in ["latest", "cp-001", "001"] {
-        let run = env.biv(&["-C", there, "checkpoint", "delete", word]);
+        let run = env.biv(&["-C", there, "checkpoint", "delete", word, "--yes"]);
         assert_eq!(run.code, 1, "{word}: {}", run.stdout);
     }
     for verb in ["fail", "pause", "complete"] {

@@ -92,7 +92,7 @@ fn a_sweep_beside_saving_and_deleting_loses_nothing() {
         if round % 2 == 1 {
             let list = env.json("checkpoint list");
             let oldest = list[0]["id"].as_str().unwrap();
-            env.biv(&["checkpoint", "delete", oldest]).ok();
+            env.biv(&["checkpoint", "delete", oldest, "--yes"]).ok();
         }
         env.biv(&["verify"]).ok();
     }

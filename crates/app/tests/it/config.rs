@@ -12,7 +12,7 @@ fn every_setting_is_shown_with_its_source() {
         .unwrap();
     env.write(
         "bivouac.toml",
-        "[checkpoint]\nauto_interval_minutes = 5\n[workspace]\ninclude = [\"data/*.db\"]\n",
+        "[checkpoint]\nauto_interval_seconds = 5\n[workspace]\ninclude = [\"data/*.db\"]\n",
     );
     env.set("BIV_CHECKPOINT_RETENTION_DAYS", "30");
     assert_snapshot!(env.run("config show"), @r#"
@@ -25,7 +25,7 @@ fn every_setting_is_shown_with_its_source() {
     command = []                                 # default
 
     [checkpoint]
-    auto_interval_seconds = 300                  # [root]/project/bivouac.toml
+    auto_interval_seconds = 5                    # [root]/project/bivouac.toml
     max_file_size = "100MB"                      # default
     max_per_session = 20                         # default
     retention_days = 30                          # BIV_CHECKPOINT_RETENTION_DAYS
@@ -50,6 +50,7 @@ fn every_setting_is_shown_with_its_source() {
     min_free = "0"                               # BIV_STORE_MIN_FREE
 
     [workspace]
+    allow_shared = false                         # default
     exclude = []                                 # default
     include = ["data/*.db"]                      # [root]/project/bivouac.toml
     "#);
@@ -65,25 +66,26 @@ fn a_slip_names_what_was_meant() {
     let env = env();
     env.write("a", "1").write("bivouac.toml", "[checkpoint]\nmax_per_sesion = 5\n");
     assert_snapshot!(env.run("checkpoint create"), @"
-    exit 1
-    error: unknown key `checkpoint.max_per_sesion` in `[root]/project/bivouac.toml`
-    hint: did you mean `checkpoint.max_per_session`?
+    Saved checkpoint cp-20260121-001 of task-00000001: 2 files
+    note: `bivouac.toml` is not used: unknown key `checkpoint.max_per_sesion` in `[root]/project/bivouac.toml`; did you mean `checkpoint.max_per_session`?
     ");
     env.write("bivouac.toml", "[checkpoint]\nretention_days = \"a week\"\n");
     assert_snapshot!(env.run("config show"), @r#"
     exit 1
     error: `checkpoint.retention_days` in `[root]/project/bivouac.toml` is "a week", and it must be a number of days
+    hint: `biv config show --defaults` shows what a value looks like
     "#);
     env.write("bivouac.toml", "[checkpoint\n");
-    assert_snapshot!(env.run("status"), @"
+    assert_snapshot!(env.run("config show"), @"
     exit 1
     error: `[root]/project/bivouac.toml` is not valid TOML: line 1: unclosed table, expected `]`
+    hint: correct it, or remove it
     ");
     env.write("bivouac.toml", "[store]\nbudget = \"1GB\"\n");
-    assert_snapshot!(env.run("status"), @"
+    assert_snapshot!(env.run("config show"), @"
     exit 1
     error: `store.budget` is for your own configuration, so a workspace cannot set it
-    hint: put it into `[root]/home/.config/bivouac/config.toml`
+    hint: remove it from `bivouac.toml`; if you want it, put it into `[root]/home/.config/bivouac/config.toml`
     ");
 }
 

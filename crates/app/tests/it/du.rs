@@ -22,7 +22,7 @@ fn it_adds_up() {
     for session in usage["sessions"].as_array().unwrap() {
         assert!(session["own_bytes"].as_u64().unwrap() < 2_000, "{session}");
     }
-    env.biv(&["checkpoint", "delete", "cp-001", "cp-002"]).ok();
+    env.biv(&["checkpoint", "delete", "cp-001", "cp-002", "--yes"]).ok();
     let reclaimable = env.json("du")["reclaimable_bytes"].as_u64().unwrap();
     assert!(reclaimable > on_disk / 2, "{reclaimable} of {on_disk}");
     assert!(env.run("du").contains("packs"));

@@ -161,9 +161,9 @@ fn more_variables_are_kept_on_request_but_no_secrets() {
     assert_eq!(kept["variables"]["MYAPP_MODE"], "fast");
     assert_eq!(kept["other_names"], json!(["GITHUB_TOKEN", "MYAPP_PASSWORD"]));
     env.write("bivouac.toml", "[environment]\nallow = [\"*\"]\n");
-    assert_snapshot!(env.run("status"), @"
+    assert_snapshot!(env.run("config show"), @"
     exit 1
     error: `environment.allow` is for your own configuration, so a workspace cannot set it
-    hint: put it into `[root]/home/.config/bivouac/config.toml`
+    hint: remove it from `bivouac.toml`; if you want it, put it into `[root]/home/.config/bivouac/config.toml`
     ");
 }

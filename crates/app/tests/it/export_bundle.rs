@@ -71,7 +71,7 @@ fn a_directory_holds_all_of_a_checkpoint_and_can_be_shared() {
     env.write(".env", "KEY=changed-since\n");
     assert_snapshot!(env.run("export bundle --layout directory --file ../out"), @"
     Wrote 4 files of cp-20260121-002 (67 B) and the conversation into ../out
-    note: left out: 2 files that may hold secrets; the manifest lists them, `--raw` keeps them
+    note: withheld 2 files: `.env` (by name), `secrets/key.pem` (in `workspace.include`); `--raw` keeps them, for another machine of yours
     ");
 
     let out = env.root().join("out");
@@ -94,8 +94,8 @@ fn a_directory_holds_all_of_a_checkpoint_and_can_be_shared() {
     assert_eq!(
         manifest["left_out"],
         json!([
-            { "path": ".env", "why": "private", "is_folder": false },
-            { "path": "secrets/key.pem", "why": "private", "is_folder": false },
+            { "path": ".env", "why": "private", "is_folder": false, "reason": "name" },
+            { "path": "secrets/key.pem", "why": "private", "is_folder": false, "reason": "include" },
             { "path": "target", "why": "ignored", "is_folder": true },
         ])
     );
@@ -127,7 +127,7 @@ fn raw_keeps_everything_to_the_byte() {
     let env = git_env();
     env.write(".gitignore", ".env\n").write(".env", "KEY=opensesame42\n").write("a", "1");
     talk(&env);
-    assert_snapshot!(env.run("export bundle --raw --layout directory --file ../out"), @"
+    assert_snapshot!(env.run("export bundle --raw --yes --layout directory --file ../out"), @"
     Wrote 3 files of cp-20260121-001 (23 B) and the conversation into ../out
     note: it holds everything as it was, secrets included: for another machine of yours
     ");

@@ -253,8 +253,13 @@ fn with_every_checkpoint_if_the_configuration_says_so() {
     assert!(!env.exists("docs/SESSION-CHECKPOINT.md"));
     env.write("bivouac.toml", "[export]\non_checkpoint = [\"everything\"]\n");
     assert_snapshot!(env.run("status"), @r#"
-    exit 1
-    error: `export.on_checkpoint` in `[root]/project/bivouac.toml` is ["everything"], and it must be a list of "handoff", "session-checkpoint", "memory" or "checkpoint-md"
+    Workspace  [root]/project
+    Session    task-00000001 (completed): notification-system
+    Last       cp-20260121-002 (MANUAL), 4 minutes ago
+    Changes    1 new, 1 modified, 1 deleted since then
+    Coverage   4 files, 2.0 KB; nothing left out
+    Tasks      1 task completed, 1 in-progress, 0 pending
+    note: `bivouac.toml` is not used: `export.on_checkpoint` in `[root]/project/bivouac.toml` is ["everything"], and it must be a list of "handoff", "session-checkpoint", "memory" or "checkpoint-md"; `biv config show --defaults` shows what a value looks like
     "#);
 }
 

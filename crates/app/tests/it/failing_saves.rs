@@ -104,7 +104,7 @@ fn what_a_full_disk_took_is_told_once() {
     torn.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
     let told = claude.env.biv(&["session", "list"]).ok().stderr;
     let start = "note: what an agent told ";
-    let end = " ago could not be kept; most likely the disk was full\n";
+    let end = " ago could not be kept; most likely the disk was full, or a limit (`ulimit`) was reached\n";
     assert!(told.starts_with(start) && told.ends_with(end), "{told}");
     assert_eq!(claude.env.biv(&["session", "list"]).ok().stderr, "");
 }

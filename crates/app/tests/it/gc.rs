@@ -32,7 +32,7 @@ fn bytes_nothing_needs_come_back() {
     env.remove("big");
     env.biv(&["checkpoint", "create"]).ok();
     assert_snapshot!(env.run("gc"), @"Nothing to give back");
-    env.biv(&["checkpoint", "delete", "cp-002"]).ok();
+    env.biv(&["checkpoint", "delete", "cp-002", "--yes"]).ok();
     let before = pack_bytes(&env);
     assert_snapshot!(env.run("gc --dry-run"), @"Would give back about 1.5 MB: 3 packs would become 2");
     assert_eq!(pack_bytes(&env), before);
@@ -52,7 +52,7 @@ fn what_is_needed_again_meanwhile_stays_and_the_rest_goes() {
         env.biv(&["checkpoint", "create"]).ok();
     }
     for gone in ["cp-001", "cp-002", "cp-003"] {
-        env.biv(&["checkpoint", "delete", gone]).ok();
+        env.biv(&["checkpoint", "delete", gone, "--yes"]).ok();
     }
     let in_use = std::fs::File::open(env.store().join("store.lock")).unwrap();
     in_use.lock_shared().unwrap();
@@ -115,7 +115,7 @@ fn nothing_is_removed_when_something_cannot_be_read() {
     env.biv(&["checkpoint", "create"]).ok();
     env.write("a", noise(2, 50_000));
     env.biv(&["checkpoint", "create"]).ok();
-    env.biv(&["checkpoint", "delete", "cp-002"]).ok();
+    env.biv(&["checkpoint", "delete", "cp-002", "--yes"]).ok();
     let pack = std::fs::read_dir(env.store().join("packs"))
         .unwrap()
         .map(|it| it.unwrap().path())

@@ -16,7 +16,7 @@ pub(crate) struct Claude {
     transcript: PathBuf,
 }
 
-const ID: &str = "11111111-0000-4000-8000-000000000001";
+pub(crate) const ID: &str = "11111111-0000-4000-8000-000000000001";
 
 impl Claude {
     pub(crate) fn new() -> Self {

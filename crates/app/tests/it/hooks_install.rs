@@ -52,3 +52,24 @@ fn a_project_shares_its_hooks() {
             .contains("knows no hooks of a project")
     );
 }
+
+#[test]
+fn settings_of_a_project_that_are_links_or_no_files_are_not_used() {
+    let env = env();
+    let outside = env.root().join("outside.json");
+    std::fs::write(&outside, "{}").unwrap();
+    let install = ["hooks", "install", "--agent", "claude-code", "--scope", "project", "--yes"];
+    env.folder(".claude").link(".claude/settings.json", &outside);
+    let run = env.biv(&install);
+    assert!(run.stderr.contains("settings.json` is a link, or behind one"), "{}", run.stderr);
+    env.remove(".claude").link(".claude", env.root());
+    let run = env.biv(&install);
+    assert!(run.stderr.contains("settings.json` is a link, or behind one"), "{}", run.stderr);
+    assert_eq!(std::fs::read_to_string(&outside).unwrap(), "{}");
+    assert!(!env.root().join("settings.json").exists());
+    env.remove(".claude").folder(".claude");
+    let fifo = env.path(".claude/settings.json");
+    assert!(env.command("mkfifo", env.root()).arg(fifo).status().unwrap().success());
+    let run = env.biv(&install);
+    assert!(run.stderr.contains("it is not a regular file"), "{}", run.stderr);
+}

@@ -31,8 +31,9 @@ fn everything_comes_back_on_another_machine() {
     env.biv(&["checkpoint", "create", "--name", "done", "--state", "{\"a\": 1.50}"]).ok();
     let mut tree = env.tree();
     tree.retain(|path, _| !path.starts_with(b"target"));
-    env.biv(&["export", "bundle", "--raw", "--file", "../b.tar.gz"]).ok();
-    env.biv(&["export", "bundle", "--raw", "--file", "../b", "--layout", "directory"]).ok();
+    env.biv(&["export", "bundle", "--raw", "--yes", "--file", "../b.tar.gz"]).ok();
+    env.biv(&["export", "bundle", "--raw", "--yes", "--file", "../b", "--layout", "directory"])
+        .ok();
 
     for bundle in ["b.tar.gz", "b"] {
         let other = git_env();
@@ -95,7 +96,8 @@ fn what_was_left_out_is_not_taken_for_deleted() {
     Imported cp-20260121-001 as cp-20260121-001 of session task-00000001: 2 files
     Go on with `biv resume task-00000001`
     Bring its files with `biv checkpoint rollback cp-20260121-001`
-    note: it was written to be shared: without `.env` files, and with secrets blotted out of all but the files
+    note: it was written to be shared: secrets are blotted out of its conversation and progress
+    note: the sender withheld 1 file: `.env` (by name); a rollback leaves your files of these names alone
     ");
     other.biv(&["checkpoint", "rollback", "latest", "--session", "shared", "--yes"]).ok();
     assert_eq!((other.read(".env"), other.read("a")), ("KEY=own\n".into(), "1".into()));
@@ -114,7 +116,7 @@ fn a_conversation_that_is_not_text_travels_only_raw() {
     said.extend_from_slice(b"\xff\xfe\n");
     fs::write(&transcript, &said).unwrap();
     env.biv(&["checkpoint", "create"]).ok();
-    env.biv(&["export", "bundle", "--raw", "--file", "../raw"]).ok();
+    env.biv(&["export", "bundle", "--raw", "--yes", "--file", "../raw"]).ok();
     env.biv(&["export", "bundle", "--file", "../shared"]).ok();
     let other = git_env();
     let import = |name: &str| {
@@ -124,9 +126,12 @@ fn a_conversation_that_is_not_text_travels_only_raw() {
     };
     assert_eq!(import("shared"), Value::Null);
     assert_eq!(import("raw")["turns"], 2);
-    other.biv(&["export", "bundle", "--raw", "--layout", "directory", "--file", "../again"]).ok();
+    other
+        .biv(&["export", "bundle", "--raw", "--yes", "--layout", "directory", "--file", "../again"])
+        .ok();
     let again = fs::read_to_string(other.root().join("again/conversation.json")).unwrap();
-    env.biv(&["export", "bundle", "--raw", "--layout", "directory", "--file", "../dir"]).ok();
+    env.biv(&["export", "bundle", "--raw", "--yes", "--layout", "directory", "--file", "../dir"])
+        .ok();
     let first = fs::read_to_string(env.root().join("dir/conversation.json")).unwrap();
     assert!(first.contains("\"base64\"") && first == again, "{first}\n{again}");
 }

@@ -96,13 +96,14 @@ fn whoever_dies_and_whenever_what_was_saved_comes_back() {
             std::thread::sleep(Duration::from_millis(1));
         }
         std::thread::sleep(round.moment());
-        if victim != Victim::Supervisor {
-            let agents = round.env.processes();
-            let agents = agents.iter().filter(|(_, words)| words.starts_with("sh "));
-            agents.for_each(|(pid, _)| kill(*pid));
-        }
+        let agents = round.env.processes();
+        // The supervisor first: otherwise it has time to notice that the agent is gone.
         if victim != Victim::Agent {
             child.kill().unwrap();
+        }
+        if victim != Victim::Supervisor {
+            let agents = agents.iter().filter(|(_, words)| words.starts_with("sh "));
+            agents.for_each(|(pid, _)| kill(*pid));
         }
         let code = child.wait().unwrap().code();
         if victim == Victim::Agent {

@@ -15,8 +15,8 @@ fn handles(env: &bivouac_testkit::TestEnv) -> Vec<String> {
 
 #[test]
 fn max_per_session_thins_so_that_the_session_is_spanned() {
-    let env = env();
-    env.write("bivouac.toml", "[checkpoint]\nmax_per_session = 5\n");
+    let mut env = env();
+    env.set("BIV_CHECKPOINT_MAX_PER_SESSION", "5");
     for n in 0..30 {
         env.write("a", n.to_string());
         env.biv(&["checkpoint", "create", "--trigger", "turn"]).ok();
@@ -30,8 +30,8 @@ fn max_per_session_thins_so_that_the_session_is_spanned() {
 
 #[test]
 fn what_someone_cares_about_stays() {
-    let env = env();
-    env.write("bivouac.toml", "[checkpoint]\nmax_per_session = 2\nretention_days = 0\n");
+    let mut env = env();
+    env.set("BIV_CHECKPOINT_MAX_PER_SESSION", "2").set("BIV_CHECKPOINT_RETENTION_DAYS", "0");
     let change = |n: u32| {
         env.write("a", n.to_string());
     };

@@ -48,7 +48,7 @@ fn after_a_loss_what_is_still_in_the_workspace_is_saved_again() {
     assert_eq!(fs::read_to_string(out.join("f")).unwrap(), "v0");
     assert!(env.run("status").contains("is no longer whole"), "{}", env.run("status"));
     // The lost one can be let go, and then all is well.
-    env.biv(&["checkpoint", "delete", "cp-001"]).ok();
+    env.biv(&["checkpoint", "delete", "cp-001", "--yes"]).ok();
     env.biv(&["gc"]).ok();
     env.biv(&["verify"]).ok();
 }
@@ -208,7 +208,7 @@ fn a_reused_name_does_not_stop_a_rebuild() {
         env.write("a", format!("{n}"));
         env.biv(&["checkpoint", "save", name]).ok();
         if n == 0 {
-            env.biv(&["checkpoint", "delete", "x"]).ok();
+            env.biv(&["checkpoint", "delete", "x", "--yes"]).ok();
         }
     }
     for suffix in ["", "-wal", "-shm"] {

@@ -54,7 +54,7 @@ fn a_refactoring_goes_wrong_and_comes_back() {
     Took back the last rollback: 3 files written, 0 removed
     Everything as it was before is in cp-20260121-005
     ");
-    assert_snapshot!(env.run("checkpoint delete cp-20260121-002"), @"Deleted cp-20260121-002");
+    assert_snapshot!(env.run("checkpoint delete cp-20260121-002 --yes"), @"Deleted cp-20260121-002");
     assert_snapshot!(env.run("checkpoint list --older-than 7d"), @"No checkpoints found.");
 }
 
@@ -89,6 +89,9 @@ fn the_configuration_that_was_asked_for_is_obeyed() {
         "[checkpoint]\n# Periodic checkpoints\nauto_interval_minutes = 5\n\n# Maximum checkpoints per session\nmax_per_session = 20\n\n\
          # Retention policy\nretention_days = 7\n\n# Checkpoint on these triggers\ntriggers = [\"periodic\", \"detach\", \"error\", \"complete\"]\n",
     );
+    // Two of them would save less often, so the user has to agree once.
+    assert_snapshot!(env.run("config show").lines().last().unwrap(), @"note: ignored in `[root]/project/bivouac.toml`: checkpoint.auto_interval_seconds, checkpoint.triggers; these would save or keep less, or act outside the workspace; `biv config trust` shows and allows them");
+    env.biv(&["config", "trust", "--yes"]).ok();
     let config = env.json("config show");
     assert_eq!(config["checkpoint.auto_interval_seconds"]["value"], 300);
     assert_eq!(config["checkpoint.max_per_session"]["value"], 20);

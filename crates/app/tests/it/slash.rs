@@ -69,14 +69,14 @@ fn a_label_is_made_a_name_and_means_nothing_to_a_shell() {
 fn what_goes_wrong_is_an_answer_too() {
     let env = env();
     assert_snapshot!(slash(&env, "checkpoint", "rollback").text(), @"
-    Nothing was done. These are the forms:
+    Nothing was done: these are the forms:
 
     - `/checkpoint` or `/checkpoint save`: save now, under a label made of what is being worked on
     - `/checkpoint save LABEL`: save now, under this label
     - `/checkpoint resume`: tell what is needed to go on from the last checkpoint
     - `/checkpoint list`: show the checkpoints there are
     ");
-    assert_snapshot!(slash(&env, "checkpoint", "x".repeat(70_000)).text(), @"Nothing was done: that is too long for a label.");
+    assert_snapshot!(slash(&env, "checkpoint", "x".repeat(70_000)).text(), @"Nothing was done: that is too long for a label");
     assert_snapshot!(slash(&env, "checkpoint", "resume").text(), @"
     Problem: there is no session in this workspace yet
     What helps: `biv checkpoint create` makes one, or `biv session new`

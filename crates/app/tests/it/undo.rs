@@ -133,7 +133,7 @@ fn without_the_safety_checkpoint_it_says_so() {
     env.biv(&["checkpoint", "create"]).ok();
     env.write("a", "2");
     env.biv(&["checkpoint", "rollback", "cp-001", "--yes"]).ok();
-    env.biv(&["checkpoint", "delete", "cp-002"]).ok();
+    env.biv(&["checkpoint", "delete", "cp-002", "--yes"]).ok();
     assert_snapshot!(env.run("undo --yes"), @"
     exit 1
     error: the checkpoint that holds the state before was deleted, so this cannot be undone
@@ -149,7 +149,7 @@ fn deleting_what_undo_needs_is_told() {
     env.biv(&["checkpoint", "create"]).ok();
     env.write("a", "2");
     env.biv(&["checkpoint", "rollback", "cp-001", "--yes"]).ok();
-    let run = env.biv(&["checkpoint", "delete", "cp-002", "cp-002"]).ok();
+    let run = env.biv(&["checkpoint", "delete", "cp-002", "cp-002", "--yes"]).ok();
     assert_eq!(run.stdout, "Deleted cp-20260121-002\n");
     assert!(run.stderr.contains("the last rollback can no longer be undone"), "{}", run.stderr);
     assert_eq!(env.json("status")["can_undo"], false);

@@ -108,13 +108,17 @@ fn a_damaged_note_of_a_hook_is_named() {
     assert!(!note.exists());
 }
 
-/// It is listed, and gone when it is looked at: here by a link that leads nowhere.
 #[test]
-fn a_note_that_another_command_takes_in_is_no_damage() {
+fn a_link_in_place_of_a_hooks_note_is_set_aside_unread() {
     let env = env();
     let note = place_of_note(&env);
-    std::os::unix::fs::symlink("gone", note).unwrap();
+    let outside = env.root().join("outside");
+    std::fs::write(&outside, "{}").unwrap();
+    std::os::unix::fs::symlink(&outside, &note).unwrap();
+    let verify = env.biv(&["verify"]);
+    assert!(verify.stdout.contains("a hook's note is damaged"), "{}", verify.stdout);
+    env.biv(&["checkpoint", "create"]).ok();
+    assert!(note.symlink_metadata().is_err());
+    assert_eq!(std::fs::read(outside).unwrap(), b"{}");
     env.biv(&["verify"]).ok();
-    let create = env.biv(&["checkpoint", "create"]);
-    assert_eq!((create.code, create.stderr.as_str()), (0, ""));
 }

@@ -143,7 +143,10 @@ pub fn read_on(agent: &dyn Agent, part: &Part, reading: &mut Reading) -> Result<
     Ok(())
 }
 
-/// Opens a file of an agent's: a regular one, of this user, not a link. What a hook names could be
+/// Ten times the largest transcript that was ever seen. A hook can name any file, a sparse one of a terabyte too.
+const MOST_BYTES: u64 = 4 << 30;
+
+/// Opens a file of an agent's: a regular one, of this user, not a link, not endless. What a hook names could be
 /// anything.
 pub fn open(path: &Path) -> Result<File> {
     let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
@@ -155,6 +158,9 @@ pub fn open(path: &Path) -> Result<File> {
     let meta = file.metadata().map_err(Error::io(path))?;
     let is_ours = meta.uid() == rustix::process::getuid().as_raw();
     match meta.is_file() && is_ours {
+        true if meta.len() > MOST_BYTES => {
+            Err(Error::io(path)(io::Error::other("it is larger than 4 GiB")))
+        }
         true => Ok(file),
         false => Err(Error::io(path)(io::Error::other("it is not a regular file of yours"))),
     }

@@ -10,18 +10,24 @@ use serde::{Deserialize, Serialize};
 
 use super::status::{Status, status};
 use super::{Repository, index, short};
+use crate::Error;
 
 /// Facts as they were read, with a signature of what they depend on besides the files themselves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     pub signature: [u8; 8],
     pub facts: GitFacts,
+    /// Changed files that go through a filter, so that they may be unchanged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unsure: Vec<RelPath>,
 }
 
 impl Reading {
-    /// Could only the files themselves have changed what git would say?
+    /// Was all of it read, and could only the files themselves have changed what git would say?
     pub fn is_current(&self, repository: &Repository) -> bool {
-        self.signature == signature(repository, &self.facts)
+        // What filters hide stays hidden; anything else may be readable by now.
+        let is_complete = self.facts.unread.len() == usize::from(!self.unsure.is_empty());
+        is_complete && self.signature == signature(repository, &self.facts)
     }
 }
 
@@ -46,16 +52,19 @@ pub fn read(
 ) -> Reading {
     let current = previous.filter(|it| it.is_current(repository));
     let known = match (current, changed) {
-        (Some(previous), Changed::Nothing) => Some(Status::of(&previous.facts)),
+        (Some(previous), Changed::Nothing) => Some(Status::of(previous)),
         (Some(previous), Changed::Paths(paths)) if paths.len() <= FEW => {
-            status_of_few(repository, workspace, &previous.facts, paths)
+            status_of_few(repository, workspace, previous, paths)
         }
         _ => None,
     };
-    let (status, unread) = match known.map_or_else(|| status(workspace, &[]), Ok) {
-        Ok(status) => (status, Vec::new()),
-        Err(error) => (Status::default(), vec![format!("status: {error}")]),
-    };
+    let mut unread = repository.unreadable_files();
+    let status = known.map_or_else(|| status(repository, workspace, &[]), Ok);
+    let status = status.unwrap_or_else(|error| {
+        unread.push(format!("status: {}", with_cause(&error)));
+        Status::default()
+    });
+    unread.extend(unsure(&status.unsure));
     let head = repository.head();
     let mut facts = GitFacts {
         branch: head.branch,
@@ -74,17 +83,41 @@ pub fn read(
     if let Some(upstream) = &mut facts.upstream {
         upstream.head = resolve_upstream(repository, &upstream.name);
     }
-    Reading { signature: signature(repository, &facts), facts }
+    Reading { signature: signature(repository, &facts), facts, unsure: status.unsure }
+}
+
+fn with_cause(error: &Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+/// Says which files may be unchanged although they are listed as changed.
+fn unsure(paths: &[RelPath]) -> Option<String> {
+    const TOLD: usize = 3;
+    let names: Vec<String> = paths.iter().take(TOLD).map(ToString::to_string).collect();
+    let more = match paths.len().saturating_sub(TOLD) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    let text = format!(
+        "status: filters are not run, so these may be unchanged: {}{more}",
+        names.join(", ")
+    );
+    (!paths.is_empty()).then_some(text)
 }
 
 impl Status {
-    fn of(facts: &GitFacts) -> Self {
+    fn of(reading: &Reading) -> Self {
+        let facts = &reading.facts;
         Self {
             upstream: facts.upstream.clone(),
             staged: facts.staged.clone(),
             unstaged: facts.unstaged.clone(),
             untracked: facts.untracked.clone(),
             conflicted: facts.conflicted.clone(),
+            unsure: reading.unsure.clone(),
         }
     }
 }
@@ -93,9 +126,10 @@ impl Status {
 fn status_of_few(
     repository: &Repository,
     workspace: &Path,
-    previous: &GitFacts,
+    reading: &Reading,
     paths: &[RelPath],
 ) -> Option<Status> {
+    let previous = &reading.facts;
     let prefix = workspace.strip_prefix(&repository.top).ok()?.as_os_str().as_bytes();
     let in_repository = |path: &RelPath| match prefix {
         b"" => Some(path.clone()),
@@ -108,12 +142,12 @@ fn status_of_few(
     if paths_there.iter().any(|path| in_submodule(path) || in_nested(path)) {
         return None;
     }
-    let few = status(workspace, paths).ok()?;
     let was_renamed =
         previous.staged.iter().chain(&previous.unstaged).any(|change| change.from.is_some());
-    if few.has_renames() || was_renamed || !previous.unread.is_empty() {
+    if was_renamed {
         return None;
     }
+    let few = status(repository, workspace, paths).ok().filter(|few| !few.has_renames())?;
     let is_asked = |path: &RelPath| paths_there.iter().any(|asked| path.is_within(asked));
     Some(Status {
         upstream: few.upstream,
@@ -121,6 +155,7 @@ fn status_of_few(
         unstaged: merge(&previous.unstaged, few.unstaged, |change| &change.path, &is_asked),
         untracked: merge(&previous.untracked, few.untracked, |path| path, &is_asked),
         conflicted: merge(&previous.conflicted, few.conflicted, |path| path, &is_asked),
+        unsure: merge(&reading.unsure, few.unsure, |path| path, &is_asked),
     })
 }
 
@@ -145,9 +180,9 @@ fn nested_repository(repository: &Repository, path: &RelPath) -> bool {
 }
 
 fn resolve_upstream(repository: &Repository, name: &str) -> Option<String> {
-    repository
-        .resolve(&format!("refs/remotes/{name}"))
-        .or_else(|| repository.resolve(&format!("refs/heads/{name}")))
+    let places = ["refs/remotes/", "refs/heads/", ""];
+    let commit = |place: &&str| repository.resolve(&format!("{place}{name}")).ok().flatten();
+    places.iter().find_map(commit)
 }
 
 fn submodules(repository: &Repository) -> Vec<Submodule> {
@@ -187,7 +222,9 @@ fn signature(repository: &Repository, known: &GitFacts) -> [u8; 8] {
     for submodule in &known.submodules {
         add(submodule_head(repository, &submodule.path).unwrap_or_default().as_bytes());
     }
-    for path in ["config", "info/exclude"].map(|name| repository.common_dir.join(name)) {
+    let worktree = repository.git_dir.join("config.worktree");
+    let shared = ["config", "info/exclude"].map(|name| repository.common_dir.join(name));
+    for path in shared.into_iter().chain([worktree]) {
         let stat = std::fs::metadata(path)
             .map(|meta| (meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec()));
         add(format!("{:?}", stat.ok()).as_bytes());

@@ -1,24 +1,40 @@
-//! What git says about a workspace. Nothing here writes to a repository, not even its index.
+//! What git says about a workspace. Nothing here writes to a repository unless a person asked for it (`change`),
+//! not even its index, and nothing that a repository's configuration names is run.
 //!
-//! Most facts are small files, read directly; only `status` needs git itself. What it said last time
-//! is kept with a signature of everything it depends on, so that an unchanged repository costs no
-//! process at all and a few changed files cost a question about just those.
+//! Most facts are small files, read directly; only a status, the history and refs in tables need git itself,
+//! which is then shown a `view`. What it said last time is kept with a signature of everything it depends on,
+//! so that an unchanged repository costs no process at all and a few changed files cost a question about just
+//! those.
 
+mod change;
+mod config;
 mod facts;
+mod history;
 mod ignore;
 mod index;
 mod refs;
 mod status;
+mod upstream;
+mod view;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+pub use change::{clone_history, stash};
 pub use facts::{Changed, Reading, read};
+pub use history::{commits_between, is_merged, missing_names};
 pub use ignore::{global_ignore, ignore_files_above};
-pub use status::{clone_history, commits_between, is_merged, missing_names, stash};
 
-use crate::Result;
+use crate::{Error, Result, bounded};
+
+/// No path and no ref is longer than this.
+const MOST_LINE_BYTES: u64 = 64 << 10;
+/// A list of patterns, or of stashes.
+const MOST_LIST_BYTES: u64 = 16 << 20;
+/// Enough for millions of files.
+const MOST_INDEX_BYTES: u64 = 512 << 20;
 
 /// A repository with a work tree.
 #[derive(Clone, Debug)]
@@ -29,7 +45,15 @@ pub struct Repository {
     git_dir: PathBuf,
     /// Where refs and objects are; another place for a linked work tree.
     common_dir: PathBuf,
+    /// Where git may be shown a view of it.
+    views: Option<PathBuf>,
+    /// When nothing more is asked of git. A repository can make every single answer slow, and a hook has to save
+    /// within its own time all the same.
+    until: Instant,
 }
+
+/// How long all questions about a repository may take together.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Repository {
     /// The repository a folder is in.
@@ -45,11 +69,17 @@ impl Repository {
         if !git_dir.join("HEAD").exists() {
             return None;
         }
-        let common_dir = match fs::read_to_string(git_dir.join("commondir")) {
+        let common_dir = match bounded::read_text(&git_dir.join("commondir"), MOST_LINE_BYTES) {
             Ok(text) => git_dir.join(text.trim_end()),
             Err(_) => git_dir.clone(),
         };
-        Some(Self { top: folder.to_owned(), git_dir, common_dir })
+        let until = Instant::now() + PATIENCE;
+        Some(Self { top: folder.to_owned(), git_dir, common_dir, views: None, until })
+    }
+
+    /// With a folder of ours for what git has to be shown, whose parent exists.
+    pub fn with_views(self, folder: PathBuf) -> Self {
+        Self { views: Some(folder), ..self }
     }
 
     /// Changes whenever the index does: what is tracked, and with which content.
@@ -74,7 +104,40 @@ impl Repository {
 
     /// The patterns in `info/exclude`.
     pub fn exclude_file(&self) -> Vec<u8> {
-        fs::read(self.common_dir.join("info/exclude")).unwrap_or_default()
+        self.read_below("info/exclude", MOST_LIST_BYTES).unwrap_or_default()
+    }
+
+    /// A file that all work trees share. Empty where there is none.
+    fn read_below(&self, name: &str, most: u64) -> Result<Vec<u8>> {
+        let path = self.common_dir.join(name);
+        match bounded::read(&path, most) {
+            Err(error) if bounded::is_absent(&error) => Ok(Vec::new()),
+            bytes => bytes.map_err(Error::io(path)),
+        }
+    }
+
+    /// Files that are there and cannot be read as what they should be, and why.
+    fn unreadable_files(&self) -> Vec<String> {
+        let (own, shared) = (&self.git_dir, &self.common_dir);
+        let files = [
+            (own.join("HEAD"), MOST_LINE_BYTES),
+            (own.join("commondir"), MOST_LINE_BYTES),
+            (own.join("index"), MOST_INDEX_BYTES),
+            (shared.join("config"), MOST_LIST_BYTES),
+            (shared.join("packed-refs"), MOST_INDEX_BYTES),
+            (shared.join("info/exclude"), MOST_LIST_BYTES),
+            (shared.join("logs/refs/stash"), MOST_LIST_BYTES),
+        ];
+        let problem = |(path, most): (PathBuf, u64)| {
+            let meta = fs::metadata(&path).ok()?;
+            let what = match (meta.is_file(), meta.len() <= most) {
+                (true, true) => return None,
+                (true, false) => "it is too large",
+                (false, _) => "it is not a regular file",
+            };
+            Some(format!("{}: {what}", path.display()))
+        };
+        files.into_iter().filter_map(problem).collect()
     }
 
     /// Every path the index tracks, relative to the top.
@@ -82,10 +145,22 @@ impl Repository {
         Ok(index::tracked(self)?.into_iter().map(|entry| entry.path).collect())
     }
 
-    /// The folders git writes to, wherever they are.
-    pub fn own_folders(&self) -> [&Path; 2] {
-        [&self.git_dir, &self.common_dir]
+    /// The folders git writes to, wherever they are. A `.git` file or a `commondir` can name any folder, for example
+    /// `src`, and what is named here is in no checkpoint. So only a folder that git itself would accept counts.
+    pub fn own_folders(&self) -> impl Iterator<Item = &Path> {
+        let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let is_own = move |it: &&Path| {
+            // Git keeps what belongs to a linked work tree in the repository's own folder.
+            let is_linked = || whole(&self.git_dir).starts_with(whole(it).join("worktrees"));
+            is_git_folder(it) && (*it == self.git_dir || is_linked())
+        };
+        [self.git_dir.as_path(), &self.common_dir].into_iter().filter(is_own)
     }
+}
+
+/// Git's own criterion for a folder that it keeps a repository in.
+fn is_git_folder(folder: &Path) -> bool {
+    folder.join("HEAD").is_file() && folder.join("objects").is_dir() && folder.join("refs").is_dir()
 }
 
 /// The first bytes of a hash: enough to tell one state of something from another.
@@ -97,7 +172,7 @@ fn short(hasher: &blake3::Hasher) -> [u8; 8] {
 
 /// What a `.git` file points to, in a linked work tree or a submodule.
 fn linked_dir(folder: &Path, file: &Path) -> Option<PathBuf> {
-    let text = fs::read_to_string(file).ok()?;
+    let text = bounded::read_text(file, MOST_LINE_BYTES).ok()?;
     let target = text.trim_end().strip_prefix("gitdir: ")?;
     Some(folder.join(target))
 }

@@ -1,12 +1,14 @@
 //! Asking git for its status, and reading the answer.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use bivouac_core::git::{GitChange, Upstream};
 use bivouac_core::path::RelPath;
 
 use super::Repository;
-use crate::process::{NO_REASON, Program};
+use super::view::View;
 use crate::{Error, Result};
 
 /// What `git status` says.
@@ -17,6 +19,8 @@ pub(super) struct Status {
     pub(super) unstaged: Vec<GitChange>,
     pub(super) untracked: Vec<RelPath>,
     pub(super) conflicted: Vec<RelPath>,
+    /// Files that seem to have changed and go through a filter. It is not run, so they may be unchanged.
+    pub(super) unsure: Vec<RelPath>,
 }
 
 impl Status {
@@ -26,23 +30,59 @@ impl Status {
 }
 
 /// The status of a folder, or of some paths in it.
-pub(super) fn status(folder: &Path, paths: &[RelPath]) -> Result<Status> {
-    use std::os::unix::ffi::OsStrExt;
-    let git = Program::git(folder).args([
+pub(super) fn status(repository: &Repository, folder: &Path, paths: &[RelPath]) -> Result<Status> {
+    let view = View::for_status(repository)?;
+    let output = match ask(&view, folder, paths, &[]) {
+        // To tell a renamed file from a new one, git compares contents, and some may not be here.
+        Err(Error::Failed { .. }) if view.is_partial => {
+            ask(&view, folder, paths, &["--no-renames"])?
+        }
+        output => output?,
+    };
+    let unexpected = Error::Unexpected { program: "git".to_owned(), what: "its status" };
+    let mut status = parse(&output).ok_or(unexpected)?;
+    if let (Some(upstream), Some(name)) = (&mut status.upstream, &view.upstream) {
+        upstream.name.clone_from(name);
+    }
+    let is_attributes = |path: &RelPath| path.as_bytes().ends_with(b".gitattributes");
+    if view.has_attributes || status.untracked.iter().any(is_attributes) {
+        status.unsure = filtered(&view, &repository.top, &status.unstaged)?;
+    }
+    Ok(status)
+}
+
+fn ask(view: &View, folder: &Path, paths: &[RelPath], also: &[&str]) -> Result<Vec<u8>> {
+    let args = [
         "status",
         "--porcelain=v2",
         "-z",
         "--branch",
         "--untracked-files=all",
-        "--",
-    ]);
-    let output = match paths {
-        [] => git.args(["."]).output()?,
-        paths => git
-            .args(paths.iter().map(|path| std::ffi::OsStr::from_bytes(path.as_bytes())))
-            .output()?,
-    };
-    parse(&output).ok_or(Error::Unexpected { program: "git".to_owned(), what: "its status" })
+        // Whether a submodule is at another commit is still told. For more, git would run in it, with its
+        // configuration.
+        "--ignore-submodules=dirty",
+    ];
+    let git = view.git(folder).args(args).args(also).args(["--"]);
+    match paths {
+        [] => git.args(["."]).output(),
+        paths => git.args(paths.iter().map(|path| OsStr::from_bytes(path.as_bytes()))).output(),
+    }
+}
+
+/// Those changed files whose contents go through a filter that is configured.
+fn filtered(view: &View, top: &Path, changes: &[GitChange]) -> Result<Vec<RelPath>> {
+    let changed = changes.iter().filter(|change| change.status == 'M').map(|change| &change.path);
+    let question: Vec<u8> = changed.flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+    if view.filters.is_empty() || question.is_empty() {
+        return Ok(Vec::new());
+    }
+    let git = view.git(top).args(["check-attr", "-z", "--stdin", "filter"]);
+    let answer = git.with_input(question).output()?;
+    // A path, the attribute and its value, each with its end.
+    let fields: Vec<&[u8]> = answer.split(|byte| *byte == 0).collect();
+    let is_filter = |value: &[u8]| view.filters.iter().any(|it| it.as_bytes() == value);
+    let found = fields.chunks_exact(3).filter(|triple| is_filter(triple[2]));
+    Ok(found.filter_map(|triple| RelPath::new(triple[0]).ok()).collect())
 }
 
 fn parse(output: &[u8]) -> Option<Status> {
@@ -102,79 +142,4 @@ fn read_header(line: &[u8], status: &mut Status) {
         upstream.ahead = counts.next().flatten();
         upstream.behind = counts.next().flatten();
     }
-}
-
-/// Makes a stash entry of what is uncommitted without touching the work tree or the index. Only ever
-/// done because a person asked for it. `None` when there is nothing to stash.
-pub fn stash(repository: &Repository, message: &str) -> Result<Option<String>> {
-    let created = Program::git(&repository.top).args(["stash", "create", message]).output();
-    let created = match created {
-        // Files were touched and are as they were: git finds out too late, and says nothing.
-        Err(Error::Failed { message, .. }) if message == NO_REASON => return Ok(None),
-        created => created?,
-    };
-    let commit = String::from_utf8_lossy(&created).trim().to_owned();
-    if commit.is_empty() {
-        return Ok(None);
-    }
-    Program::git(&repository.top).args(["stash", "store", "-m", message, &commit]).output()?;
-    Ok(Some(commit))
-}
-
-/// The commits that one has and another has not, newest first: the short hash and the first line.
-pub fn commits_between(folder: &Path, then: &str, now: &str) -> Option<Vec<String>> {
-    let range = format!("{then}..{now}");
-    let args = ["log", "--no-show-signature", "--format=%h %s", &range];
-    let output = Program::git(folder).args(args).output().ok()?;
-    Some(String::from_utf8_lossy(&output).lines().map(str::to_owned).collect())
-}
-
-/// Is everything on a branch in HEAD, too?
-pub fn is_merged(folder: &Path, branch: &str) -> bool {
-    let args = ["merge-base", "--is-ancestor", branch, "HEAD"];
-    Program::git(folder).args(args).output().is_ok()
-}
-
-/// Branches and commits that are not in the repository a folder is in.
-pub fn missing_names(folder: &Path, names: &[String]) -> Vec<String> {
-    if names.is_empty() {
-        return Vec::new();
-    }
-    let is_there = |name: &&String| {
-        let commit = format!("{name}^{{commit}}");
-        let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit];
-        Program::git(folder).args(args).output().is_ok()
-    };
-    names.iter().filter(|name| !is_there(name)).cloned().collect()
-}
-
-/// Gives a folder of plain files the history of a repository, with HEAD at a commit. The repository
-/// itself is only read. `false` when there is no commit to go by.
-pub fn clone_history(
-    repository: &Repository,
-    folder: &Path,
-    branch: Option<&str>,
-    head: Option<&str>,
-) -> Result<bool> {
-    let Some(head) = head else {
-        return Ok(false);
-    };
-    let new = folder.join(".git");
-    let args = ["clone", "--quiet", "--bare", "--no-hardlinks"].map(std::ffi::OsString::from);
-    let paths = [repository.top.clone().into_os_string(), new.clone().into_os_string()];
-    Program::git(folder).args(args.into_iter().chain(paths)).output()?;
-    let git = |args: &[&str]| Program::git(folder).args(args).output();
-    git(&["config", "core.bare", "false"])?;
-    match branch {
-        Some(branch) => {
-            let name = format!("refs/heads/{branch}");
-            git(&["update-ref", &name, head])?;
-            git(&["symbolic-ref", "HEAD", &name])?;
-        }
-        None => {
-            git(&["update-ref", "--no-deref", "HEAD", head])?;
-        }
-    }
-    git(&["reset", "--quiet"])?;
-    Ok(true)
 }

@@ -22,7 +22,9 @@ use serde_json::json;
 
 use super::files::{self, Nowhere};
 use super::open::{Opened, Scratch};
-use super::{BadBundle, Body, CONVERSATION, Care, Conversation, MANIFEST, Part, base64};
+use super::{
+    BadBundle, Body, CONVERSATION, Care, Conversation, MANIFEST, PRIVATE, Part, Withheld, base64,
+};
 use crate::converse::About;
 use crate::save::{put, put_facts, to_json, who};
 use crate::session::SessionDraft;
@@ -36,6 +38,8 @@ pub struct ImportReport {
     /// The checkpoint it was made of, where it came from.
     pub from: CheckpointHandle,
     pub care: Care,
+    /// What the sender kept back.
+    pub withheld: Vec<Withheld>,
 }
 
 /// Durable, and not yet recorded.
@@ -50,7 +54,10 @@ impl Engine {
     pub fn import_bundle(&mut self, path: &Path, name: Option<Name>) -> Result<ImportReport> {
         self.home.check_workspace()?;
         self.check_room()?;
-        let scratch = Scratch::create(self.home.restored().join(self.clock.new_id().to_string()))?;
+        let scratch = Scratch::create(
+            &self.home,
+            self.home.restored().join(self.clock.new_id().to_string()),
+        )?;
         let opened = Opened::open(path, scratch)?;
         let told = &opened.manifest.session;
         let from = &opened.manifest.checkpoint;
@@ -78,7 +85,10 @@ impl Engine {
         };
         let session = self.journal.session(id)?.ok_or(Error::NoSession)?;
         let (from, care) = (from.handle.clone(), opened.manifest.care);
-        Ok(ImportReport { session, checkpoint: taken.checkpoint, from, care })
+        let private = opened.manifest.left_out.iter().filter(|it| it.why == PRIVATE);
+        let withheld =
+            private.map(|it| Withheld { path: it.path.clone(), reason: it.reason }).collect();
+        Ok(ImportReport { session, checkpoint: taken.checkpoint, from, care, withheld })
     }
 
     /// Makes everything the checkpoint needs durable.
@@ -113,10 +123,9 @@ impl Engine {
         let git = from.git.as_ref().map(|it| put_facts(it, &objects, &mut pack)).transpose()?;
         let name = from.name.as_ref().map(|it| it.as_str().parse()).transpose();
         let today = self.clock.local(now).date();
-        let number = self.journal.next_number(&CheckpointHandle::day_prefix(today))?;
         let checkpoint = Checkpoint {
             id: CheckpointId::new(self.clock.new_id()),
-            handle: CheckpointHandle::new(today, number),
+            handle: self.next_handle(today)?,
             session_id: session.id,
             parent: None,
             trigger: Trigger::Manual,
@@ -133,6 +142,7 @@ impl Engine {
             state: from.state.clone(),
             operation: None,
             by: who(),
+            promise: None,
         };
         let stored = Manifest {
             version: Manifest::VERSION,

@@ -1,6 +1,6 @@
 //! A checkpoint outside the store: a folder of plain files, or that folder as one `.tar.gz`.
 //!
-//! - `write`, `tarball`, `safe`: from a checkpoint to a bundle, without its secrets unless asked for them
+//! - `write`, `tarball`, `withhold`, `safe`: from a checkpoint to a bundle, without its secrets unless asked for them
 //! - `open`, `inflate`, `files`: a bundle of whoever, believed in nothing
 //! - `import`: from a bundle to a session of its own
 
@@ -12,6 +12,7 @@ mod inflate;
 mod open;
 mod safe;
 mod tarball;
+mod withhold;
 mod write;
 
 use std::collections::BTreeMap;
@@ -49,7 +50,7 @@ const PARTS: [&str; 5] = [CONVERSATION, ENVIRONMENT, PROGRESS, TERMINAL, WORKSPA
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Care {
-    /// Secrets are blotted out, and files that are likely to be secret are left out.
+    /// Secrets are blotted out of texts about the work, and files that hold secrets are withheld.
     Redacted,
     /// Byte for byte, for another machine of the same person.
     Raw,
@@ -94,6 +95,44 @@ struct LeftOut {
     /// A gap's own word, or [`PRIVATE`].
     why: String,
     is_folder: bool,
+    /// What gave a file away that is [`PRIVATE`]. Older versions do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<Reason>,
+}
+
+/// What gives away that a file holds secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reason {
+    /// Programs keep secrets in files of this name.
+    Name,
+    /// The redactor found a secret in it.
+    Contents,
+    /// `workspace.include` names it: it is captured although git ignores it.
+    Include,
+    /// A newer version knows more reasons.
+    #[serde(other)]
+    Other,
+}
+
+impl Reason {
+    /// As in "withheld because of …".
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Contents => "contents",
+            Self::Include => "include",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// A file that its sender kept back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withheld {
+    pub path: RelPath,
+    /// `None` in bundles of older versions.
+    pub reason: Option<Reason>,
 }
 
 const PRIVATE: &str = "private";

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use bivouac_core::environment::Environment;
@@ -11,6 +11,7 @@ use bivouac_core::terminal::Terminal;
 use bivouac_core::text::printable_bytes;
 use bivouac_core::work::Work;
 use bivouac_snapshot::beneath::Root;
+use bivouac_snapshot::private;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -19,6 +20,7 @@ use super::{
     BadBundle, CONVERSATION, Conversation, ENVIRONMENT, FORMAT, MANIFEST, Manifest, PARTS,
     PROGRESS, Seal, TERMINAL, VERSION, WORKSPACE,
 };
+use crate::home::Home;
 use crate::{Error, Result};
 
 /// What documents may have at most; a conversation has more to say.
@@ -41,9 +43,8 @@ pub(super) struct Opened {
 pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    pub(super) fn create(folder: PathBuf) -> Result<Self> {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(&folder).map_err(Error::io(&folder))?;
+    pub(super) fn create(home: &Home, folder: PathBuf) -> Result<Self> {
+        home.make_folder(&folder)?;
         Ok(Self(folder))
     }
 
@@ -57,7 +58,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _swept_later = fs::remove_dir_all(&self.0);
+        let _swept_later = private::remove_folder(&self.0);
     }
 }
 

@@ -12,6 +12,10 @@ impl Blotter {
         Self { redactor }
     }
 
+    pub(super) fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
     /// A document.
     pub(super) fn value(&self, value: &mut Value) {
         self.redactor.redact_json(value);

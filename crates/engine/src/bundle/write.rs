@@ -10,19 +10,22 @@ use std::path::{Path, PathBuf};
 use bivouac_core::checkpoint::Checkpoint;
 use bivouac_core::environment::Environment;
 use bivouac_core::path::RelPath;
+use bivouac_core::redact::Redactor;
+use bivouac_core::redact::file::Kind;
 use bivouac_core::terminal::Terminal;
 use bivouac_journal::query::KeptCheckpoint;
 use bivouac_snapshot::beneath::Root;
-use bivouac_snapshot::rules::{Rules, Verdict};
 use bivouac_snapshot::tree::Entry;
 use flate2::Compression;
 use serde::Serialize;
 
 use super::safe::Blotter;
-use super::tarball::{Stored, Tarball};
+use super::tarball::Tarball;
+use super::withhold::{Judged, Reasons, judge};
 use super::{
     Body, CONVERSATION, Care, Conversation, ENVIRONMENT, FORMAT, LeftOut, MANIFEST, Manifest,
-    Moment, PARTS, PRIVATE, PROGRESS, Part, Seal, TERMINAL, VERSION, WORKSPACE, base64,
+    Moment, PARTS, PRIVATE, PROGRESS, Part, Reason, Seal, TERMINAL, VERSION, WORKSPACE, Withheld,
+    base64,
 };
 use crate::home::sync_folder;
 use crate::{Engine, Error, Result};
@@ -43,13 +46,11 @@ pub struct ExportReport {
     pub n_files: u64,
     pub size_bytes: u64,
     pub has_conversation: bool,
-    /// What was left out so that it can be shared.
-    pub private: Vec<RelPath>,
+    /// The files that stay behind because they hold secrets.
+    pub withheld: Vec<Withheld>,
 }
 
 const NO_TERMINAL: &str = "# no terminal was captured\n";
-/// `.env` files larger than this are no settings.
-const MAX_SETTINGS: u64 = 1 << 20;
 
 impl Engine {
     /// Writes a checkpoint as a bundle, where nothing may be yet.
@@ -95,16 +96,19 @@ impl Engine {
     ) -> Result<ExportReport> {
         let checkpoint = &kept.taken.checkpoint;
         let entries = self.files_of(kept)?;
-        let private = self.private_in(&entries, care);
+        let mut withheld = self.withheld_by_name(&entries, care);
         let blotter = match care {
             Care::Redacted => {
-                Some(Blotter::new(self.redactor_knowing(&self.settings_in(&private)?)))
+                let settings = self.settings_in(&entries, &withheld)?;
+                Some(Blotter::new(self.redactor_knowing(&settings)))
             }
             Care::Raw => None,
         };
-        let left_out = left_out(&entries, &private);
+        let redactor = blotter.as_ref().map(Blotter::redactor);
         let mut files = BTreeMap::new();
-        files.insert(WORKSPACE.to_owned(), self.write_workspace(&entries, &private, staging)?);
+        let seal = self.write_workspace(&entries, redactor, &mut withheld, staging)?;
+        files.insert(WORKSPACE.to_owned(), seal);
+        let left_out = left_out(&entries, &withheld);
         let mut write = |name: &str, bytes: &[u8]| -> Result<()> {
             staging.write(name, bytes)?;
             files.insert(name.to_owned(), Seal::of(bytes));
@@ -132,18 +136,16 @@ impl Engine {
         staging.write(MANIFEST, &document(&manifest, blotter.as_ref())?)?;
         staging.sync()?;
         let kept_files = entries.iter().filter_map(|(path, entry)| match entry {
-            Entry::File(file) if !private.contains_key(path) => Some(file.size),
+            _ if withheld.contains_key(path) => None,
+            Entry::File(file) => Some(file.size),
             Entry::Link(_) => Some(0),
-            Entry::File(_) | Entry::Folder { .. } | Entry::Gap { .. } => None,
+            Entry::Folder { .. } | Entry::Gap { .. } => None,
         });
         let (n_files, size_bytes) = kept_files.fold((0, 0), |(n, sum), size| (n + 1, sum + size));
         let has_conversation = conversation.is_some();
-        Ok(ExportReport {
-            n_files,
-            size_bytes,
-            has_conversation,
-            private: private.into_keys().collect(),
-        })
+        let withheld = withheld.into_iter();
+        let withheld = withheld.map(|(path, reason)| Withheld { path, reason: Some(reason) });
+        Ok(ExportReport { n_files, size_bytes, has_conversation, withheld: withheld.collect() })
     }
 
     /// What the terminal looked like, a line to a pane.
@@ -156,50 +158,12 @@ impl Engine {
         Ok(safe.to_string())
     }
 
-    /// Files that were captured because they are precious are so because they are nobody else's.
-    fn private_in(&self, entries: &[(RelPath, Entry)], care: Care) -> BTreeMap<RelPath, Entry> {
-        if care == Care::Raw {
-            return BTreeMap::new();
-        }
-        let precious = Rules::from_lines(self.config.include.iter().map(String::as_str));
-        let is_named = |path: &RelPath| {
-            let folders = std::iter::successors(path.parent(), RelPath::parent);
-            let mut judged = folders.map(|it| precious.judge(it.as_bytes(), true));
-            precious.judge(path.as_bytes(), false) == Some(Verdict::Ignore)
-                || judged.any(|it| it == Some(Verdict::Ignore))
-        };
-        let private = entries.iter().filter(|(path, entry)| {
-            let is_file = matches!(entry, Entry::File(_) | Entry::Link(_));
-            is_file && (path.name().starts_with(b".env") || is_named(path))
-        });
-        private.cloned().collect()
-    }
-
-    /// What is written in the `.env` files that stay here: their values are secrets elsewhere, too.
-    fn settings_in(&self, private: &BTreeMap<RelPath, Entry>) -> Result<Vec<String>> {
-        let _store_lock = self.use_store()?;
-        let index = self.index();
-        let objects = self.objects(&index);
-        let mut texts = Vec::new();
-        for entry in private.values() {
-            if let Entry::File(file) = entry
-                && file.size <= MAX_SETTINGS
-            {
-                let mut bytes = Vec::new();
-                objects.each_part(&file.content, &mut |part| {
-                    bytes.extend_from_slice(part);
-                    Ok(())
-                })?;
-                texts.push(String::from_utf8_lossy(&bytes).into_owned());
-            }
-        }
-        Ok(texts)
-    }
-
+    /// Writes the files that may go. Those in which the redactor finds a secret join the ones that stay.
     fn write_workspace(
         &self,
         entries: &[(RelPath, Entry)],
-        private: &BTreeMap<RelPath, Entry>,
+        redactor: Option<&Redactor>,
+        withheld: &mut Reasons,
         staging: &Staging,
     ) -> Result<Seal> {
         let _store_lock = self.use_store()?;
@@ -216,13 +180,21 @@ impl Engine {
             self.progress.add(1);
             let name = path.as_bytes();
             match entry {
-                _ if private.contains_key(path) => {}
+                _ if withheld.contains_key(path) => {}
                 Entry::Folder { mode, .. } => tarball.folder(name, *mode).map_err(failed)?,
-                Entry::Link(target) => tarball.link(name, &objects.get(target)?).map_err(failed)?,
-                Entry::File(file) => {
-                    let mut bytes = Stored::open(&objects, &file.content)?;
-                    tarball.file(name, file.mode, (file.size, &mut bytes)).map_err(failed)?;
+                Entry::Link(target) => {
+                    let target = objects.get(target)?;
+                    match redactor.is_some_and(|it| it.finds_in(&target, Kind::Ordinary)) {
+                        true => drop(withheld.insert(path.clone(), Reason::Contents)),
+                        false => tarball.link(name, &target).map_err(failed)?,
+                    }
                 }
+                Entry::File(file) => match judge(&objects, path, file, redactor)? {
+                    Judged::Withheld => drop(withheld.insert(path.clone(), Reason::Contents)),
+                    mut bytes => {
+                        tarball.file(name, file.mode, (file.size, &mut bytes)).map_err(failed)?;
+                    }
+                },
                 Entry::Gap { .. } => {}
             }
         }
@@ -284,15 +256,16 @@ impl Engine {
     }
 }
 
-/// What never was in the checkpoint, and what is kept private.
-fn left_out(entries: &[(RelPath, Entry)], private: &BTreeMap<RelPath, Entry>) -> Vec<LeftOut> {
+/// What never was in the checkpoint, and what is withheld.
+fn left_out(entries: &[(RelPath, Entry)], withheld: &Reasons) -> Vec<LeftOut> {
     let gaps = entries.iter().filter_map(|(path, entry)| {
         let (why, is_folder) = match entry {
             Entry::Gap { why, is_folder } => (why.as_str(), *is_folder),
-            _ if private.contains_key(path) => (PRIVATE, false),
+            _ if withheld.contains_key(path) => (PRIVATE, false),
             Entry::File(_) | Entry::Link(_) | Entry::Folder { .. } => return None,
         };
-        Some(LeftOut { path: path.clone(), why: why.to_owned(), is_folder })
+        let reason = withheld.get(path).copied();
+        Some(LeftOut { path: path.clone(), why: why.to_owned(), is_folder, reason })
     });
     gaps.collect()
 }

@@ -1,10 +1,7 @@
 //! A run that goes on by itself: in tmux, where people can look at it, or out of sight.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,6 +11,7 @@ use bivouac_capture::tmux::Tmux;
 use bivouac_core::checkpoint::Checkpoint;
 use bivouac_core::run::Ending;
 use bivouac_core::session::Session;
+use bivouac_snapshot::private;
 
 use super::{RunOrder, Saves};
 use crate::home::Home;
@@ -85,7 +83,7 @@ impl Engine {
         let launch = Launch { before: Vec::new(), command };
         let started = self.start_in_tmux(session, from, &launch, &self.folder_of(&order));
         if started.is_err() {
-            let _nobody_will_take_it = fs::remove_file(around);
+            let _nobody_will_take_it = private::remove_file(&around);
         }
         started
     }
@@ -93,15 +91,14 @@ impl Engine {
     /// tmux gives its own environment to what it starts, not ours; so ours is left where only we look.
     fn leave_environment(&self, session: &Session) -> Result<PathBuf> {
         let path = self.home.runs().join(format!("{}.env", session.id));
-        let is_ours = |name: &str| !OF_THE_TERMINAL.contains(&name);
-        let text = |(name, value): (OsString, OsString)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
+        let is_ours = |(name, _): &(OsString, OsString)| {
+            OF_THE_TERMINAL.iter().all(|not_ours| name != not_ours)
         };
-        let pairs = std::env::vars_os().filter_map(text).filter(|(name, _)| is_ours(name));
-        let text: String = pairs.map(|(name, value)| format!("{name}={value}\0")).collect();
-        let mut options = File::options();
-        let file = options.write(true).create(true).truncate(true).mode(0o600).open(&path);
-        file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(Error::io(&path))?;
+        let mut bytes = Vec::new();
+        for (name, value) in std::env::vars_os().filter(is_ours) {
+            bytes.extend([name.as_bytes(), b"=", value.as_bytes(), b"\0"].concat());
+        }
+        private::write_disposable(&path, &bytes).map_err(Error::io(&path))?;
         Ok(path)
     }
 
@@ -123,11 +120,15 @@ impl Engine {
 }
 
 /// Takes the environment that was left for a run. It is there for one alone.
-pub(super) fn take_environment(path: &Path) -> Result<Vec<(String, String)>> {
-    let text = fs::read_to_string(path).map_err(Error::io(path))?;
-    fs::remove_file(path).map_err(Error::io(path))?;
-    let pairs = text.split_terminator('\0').filter_map(|pair| pair.split_once('='));
-    Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+pub(super) fn take_environment(path: &Path) -> Result<Vec<(OsString, OsString)>> {
+    let bytes = private::read(path).map_err(Error::io(path))?;
+    private::remove_file(path).map_err(Error::io(path))?;
+    let pair = |pair: &[u8]| {
+        let equals = pair.iter().position(|byte| *byte == b'=')?;
+        let word = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
+        Some((word(&pair[..equals]), word(&pair[equals + 1..])))
+    };
+    Ok(bytes.split(|byte| *byte == 0).filter_map(pair).collect())
 }
 
 /// Looks at a tmux session from this terminal, until it ends or someone leaves it.

@@ -13,12 +13,13 @@ mod saver;
 mod stage;
 mod vigil;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bivouac_capture::agents;
-use bivouac_capture::process::find_program;
 use bivouac_capture::running;
+use bivouac_capture::search_path::find_program;
 use bivouac_core::agent::AgentKind;
 use bivouac_core::checkpoint::Checkpoint;
 use bivouac_core::event::{Event, StatusChange};
@@ -168,13 +169,13 @@ pub fn run(order: &RunOrder, session: &Session, wishes: &Wishes) -> Result<RunRe
     let mut saver = Saver::new(&home, Some(session.id), interval);
     // From here on the command runs, and nothing of ours may keep it from running.
     let begun = begin(engine, session, order, stage.process());
-    let deadline = order.timeout.map(|it| Instant::now() + it);
+    let deadline = order.timeout.and_then(|it| Instant::now().checked_add(it));
     let onlookers = order.tmux.as_ref().map(|name| Onlookers::new(name));
     let mut watching = Watching { lock: &lock, grace, deadline, onlookers };
     let ending = watching.until_the_end(&mut stage, &mut saver, order.timeout.unwrap_or_default());
     saver.save_last(ending.trigger(), ending.reason().as_deref(), &mut stage.leave());
     let recorded = begun.and_then(|()| {
-        let mut engine = Engine::open(&saver.wishes(), Need::Write, Box::new(Silent))?;
+        let mut engine = Engine::open(&saver.wishes(), Need::Record, Box::new(Silent))?;
         let session = engine.end_run(session, ending)?;
         let last = engine.last_checkpoint(&session)?.map(|kept| kept.taken.checkpoint);
         Ok((session, last))
@@ -219,18 +220,19 @@ fn environment(
     session: &Session,
     order: &RunOrder,
     wishes: &Wishes,
-) -> Result<Vec<(String, String)>> {
+) -> Result<Vec<(OsString, OsString)>> {
     let around = order.around.as_deref().map(apart::take_environment).transpose()?;
     let mut pairs = around.unwrap_or_default();
-    pairs.push(("BIV_SESSION".to_owned(), session.id.to_string()));
+    pairs.push(("BIV_SESSION".into(), session.id.to_string().into()));
     if wishes.store.is_some() {
-        pairs.push(("BIV_STORE".to_owned(), home.store.to_string_lossy().into_owned()));
+        pairs.push(("BIV_STORE".into(), home.store.clone().into()));
     }
-    match order.saves {
-        Saves::AsSet => {}
-        Saves::Every(interval) => pairs.extend(saver::overrides(Some(interval))),
-        Saves::Never => pairs.extend(saver::overrides(None)),
-    }
+    let saves = match order.saves {
+        Saves::AsSet => Vec::new(),
+        Saves::Every(interval) => saver::overrides(Some(interval)),
+        Saves::Never => saver::overrides(None),
+    };
+    pairs.extend(saves.into_iter().map(|(name, value)| (name.into(), value.into())));
     Ok(pairs)
 }
 

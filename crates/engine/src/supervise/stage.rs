@@ -1,9 +1,9 @@
 //! The program on its stage: a terminal of its own behind ours, keys and signals handed on, and its end seen.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -17,6 +17,7 @@ use bivouac_capture::signals::{
 use bivouac_capture::supervised::{Fate, Supervised, fates, suspend_job};
 use bivouac_core::agent::ProcessId;
 use bivouac_core::run::{Ending, says_out_of_memory};
+use bivouac_snapshot::private::{self, Open};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
@@ -63,7 +64,7 @@ impl Stage {
     /// Starts the program: on a terminal of its own where ours is one, else with our input and output.
     pub(crate) fn set(
         order: &RunOrder,
-        environment: &[(String, String)],
+        environment: &[(OsString, OsString)],
         workspace: &Path,
     ) -> Result<Self> {
         let folder = order.folder.clone().or_else(|| std::env::current_dir().ok());
@@ -75,18 +76,15 @@ impl Stage {
         };
         let output = match &order.log {
             Some(path) => {
-                let mut options = File::options();
-                let file = options.append(true).create(true).mode(0o600).open(path);
+                let file = private::open(path, Open::Append);
                 Output::Log(file.map_err(Error::io(path))?)
             }
             None => Output::Ours(order.says),
         };
         let signals = Signals::catch(&CAUGHT).map_err(Error::io("signals"))?;
-        let environment: Vec<(&str, String)> =
-            environment.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
         let oom_kills = running::oom_kills();
         let supervised =
-            Supervised::start(&order.command, &folder, &environment, (pty, order.says))?;
+            Supervised::start(&order.command, &folder, environment, (pty, order.says))?;
         let hears = supervised.pty.is_some() && is_seen && order.log.is_none();
         let raw = if hears { RawTerminal::enter() } else { None };
         let (typed, tail) = (VecDeque::new(), VecDeque::new());

@@ -123,7 +123,7 @@ impl Vigil {
             return Some(VigilEnd::WorkspaceGone);
         }
         self.tell_trouble(on_news);
-        let mut engine = Engine::open(&wishes, Need::Write, Box::new(Silent)).ok()?;
+        let mut engine = Engine::open(&wishes, Need::Record, Box::new(Silent)).ok()?;
         engine.find_interrupted();
         engine.take_notices().iter().for_each(|notice| on_news(notice));
         let is_over =

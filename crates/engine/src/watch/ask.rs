@@ -10,6 +10,7 @@ use bivouac_snapshot::take::Taken;
 use super::wire::{self, Paths};
 use super::{Ask, Reply, WatchStatus};
 use crate::home::Home;
+use crate::look::Thoroughness;
 
 /// What a watcher said before a scan.
 #[derive(Default)]
@@ -19,26 +20,31 @@ pub(crate) struct News {
     /// `None` when everything may have changed.
     changed: Option<Changed>,
     trees: Paths,
+    /// Does the scan look at everything, whatever the watcher says?
+    thoroughness: Thoroughness,
 }
 
 impl News {
     /// Asks what changed since a cache was written.
-    pub(crate) fn since(home: &Home, token: Option<Token>) -> Self {
+    pub(crate) fn since(home: &Home, token: Option<Token>, thoroughness: Thoroughness) -> Self {
         match ask(home, Ask::Since { token }, &Paths::new()) {
-            Ok((Reply::Everything { token }, _)) => Self { token, ..Self::default() },
+            Ok((Reply::Everything { token }, _)) => Self { token, thoroughness, ..Self::default() },
             Ok((Reply::Only { token }, mut lists)) => {
                 let trees = lists.pop().unwrap_or_default();
                 let paths = lists.pop().unwrap_or_default();
                 let changed =
                     Changed::new(paths.into_iter().collect(), trees.iter().cloned().collect());
-                Self { token: Some(token), changed: Some(changed), trees }
+                Self { token: Some(token), changed: Some(changed), trees, thoroughness }
             }
             Ok(_) | Err(_) => Self::default(),
         }
     }
 
     pub(crate) fn as_since(&self) -> Since<'_> {
-        self.changed.as_ref().map_or(Since::Unknown, Since::Only)
+        match (self.thoroughness, &self.changed) {
+            (Thoroughness::AsWatched, Some(changed)) => Since::Only(changed),
+            _ => Since::Unknown,
+        }
     }
 
     /// Tells the watcher which folders a scan found, so that it watches them all. Only then may the scan be
@@ -62,8 +68,9 @@ impl News {
                 folders
             }
         };
+        let is_full = matches!(self.as_since(), Since::Unknown);
         let session = session.to_string();
-        match ask(home, Ask::Remembered { token, is_all, session }, &folders) {
+        match ask(home, Ask::Remembered { token, is_all, is_full, session }, &folders) {
             Ok((Reply::Done { is_good: true }, _)) => Some(token),
             _ => None,
         }

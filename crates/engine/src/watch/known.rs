@@ -11,14 +11,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use bivouac_capture::notify::{self, Notice, Notifier, WatchId};
+use bivouac_capture::mounts::{Mount, MountTable, reports_all};
+use bivouac_capture::notify::{Notice, Notifier, WatchId};
 use bivouac_snapshot::stat_cache::Token;
 
 use super::wire::Paths;
 
-/// What is written through memory is only heard of at the end, and a disk mounted over a folder never; so
-/// everything is looked at once in a while.
-const FULL_SCAN_EVERY: Duration = Duration::from_secs(600);
+/// inotify does not report what is written through a name outside the workspace, through a memory map or by
+/// asynchronous I/O before the file is closed, or by a loop device. So everything is looked at once in a while.
+pub(crate) const RESCAN_EVERY: Duration = Duration::from_secs(300);
+/// But that takes at most a hundredth of the time,
+const SHARE: u32 = 100;
+/// unless it would be put off for longer than so many times.
+const RARELY: u32 = 10;
 /// Beyond so many changes a full scan is as good.
 const MANY: usize = 50_000;
 
@@ -38,11 +43,53 @@ pub(crate) struct Known {
     own: Paths,
     /// When something last changed, as far as it was told by then.
     last_change: Option<Instant>,
+    /// The last question: what the clock said, and when that was.
+    asked: Option<(u64, Instant)>,
     /// Changes up to here are no longer known, since a cache holds them.
     forgotten_until: u64,
-    last_full: Option<Instant>,
+    rescan: Rescan,
+    /// `None` where the kernel has no such table.
+    mount_table: Option<MountTable>,
+    /// What is mounted on the way to the workspace and below it.
+    mounts: Vec<Mount>,
     /// Why nothing can be told, if so.
     trouble: Option<String>,
+}
+
+/// When everything is looked at again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rescan {
+    /// The shortest time between two.
+    every: Duration,
+    /// When someone was last told to look at everything.
+    asked: Option<Instant>,
+    /// When someone last did.
+    done: Option<Instant>,
+    /// How long that took.
+    cost: Duration,
+}
+
+impl Rescan {
+    pub(crate) fn new(every: Duration) -> Self {
+        Self { every, asked: None, done: None, cost: Duration::ZERO }
+    }
+
+    pub(crate) fn every(&self) -> Duration {
+        self.every.max(self.cost * SHARE).min(self.every * RARELY)
+    }
+
+    pub(crate) fn done(&self) -> Option<Instant> {
+        self.done
+    }
+
+    /// When the next one is to be started. Nobody is asked again at once if the last one came to nothing.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.asked.max(self.done).map(|at| at + self.every())
+    }
+
+    fn is_stale(&self) -> bool {
+        self.done.is_none_or(|at| at.elapsed() > self.every())
+    }
 }
 
 /// What changed.
@@ -59,13 +106,24 @@ pub(crate) enum Told {
     New,
 }
 
+/// A scan that is remembered, as of a token.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Remembered {
+    pub(crate) token: Token,
+    pub(crate) told: Told,
+    /// It looked at everything.
+    pub(crate) is_full: bool,
+}
+
 impl Known {
-    pub(crate) fn new(root: &Path, own: Paths) -> Self {
+    pub(crate) fn new(root: &Path, own: Paths, rescan_every: Duration) -> Self {
         let notifier = Notifier::new();
-        let trouble = match (&notifier, notify::tells_all(root)) {
-            (Err(error), _) => Some(format!("nothing can be watched here: {error}")),
-            (Ok(_), Ok(true)) => None,
-            (Ok(_), _) => Some("this file system does not tell of all that changes".to_owned()),
+        let mount_table = MountTable::open().ok();
+        let mounts = mount_table.as_ref().and_then(|it| it.around(root).ok()).unwrap_or_default();
+        let trouble = match &notifier {
+            Err(error) => Some(format!("nothing can be watched here: {error}")),
+            Ok(_) if mounts.is_empty() => Some(NOT_ALL.to_owned()),
+            Ok(_) => None,
         };
         Self {
             root: root.to_owned(),
@@ -78,8 +136,11 @@ impl Known {
             unwatched: BTreeMap::new(),
             own,
             last_change: None,
+            asked: None,
             forgotten_until: 0,
-            last_full: None,
+            rescan: Rescan::new(rescan_every),
+            mount_table,
+            mounts,
             trouble,
         }
     }
@@ -88,8 +149,18 @@ impl Known {
         self.notifier.as_ref()
     }
 
+    pub(crate) fn mount_table(&self) -> Option<&MountTable> {
+        self.mount_table.as_ref()
+    }
+
+    /// Why nothing can be told. A shared disk may be unmounted again.
     pub(crate) fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+        let is_shared = !reports_all(&self.mounts, &self.root);
+        self.trouble.as_deref().or(is_shared.then_some(NOT_ALL))
+    }
+
+    pub(crate) fn rescan(&self) -> Rescan {
+        self.rescan
     }
 
     pub(crate) fn last_change(&self) -> Option<Instant> {
@@ -107,9 +178,24 @@ impl Known {
         }
     }
 
+    /// Something was mounted or unmounted somewhere. If that was on the way to the workspace or below it, other
+    /// folders than those under watch may be at the same paths.
+    pub(crate) fn look_at_mounts(&mut self) {
+        let Some(table) = &self.mount_table else { return };
+        let mounts = table.around(&self.root).unwrap_or_default();
+        if mounts != self.mounts {
+            self.mounts = mounts;
+            self.last_change = Some(Instant::now());
+            self.begin_anew();
+        }
+    }
+
     /// Takes in what happened until now.
     pub(crate) fn take_in(&mut self) {
         let before = Instant::now();
+        if self.mount_table.as_ref().is_some_and(MountTable::has_changed) {
+            self.look_at_mounts();
+        }
         let notices = match self.notifier.as_ref().map(Notifier::drain) {
             None => return,
             Some(Ok(notices)) => notices,
@@ -197,21 +283,25 @@ impl Known {
     /// Answers what changed since a moment, with everything that happened until now.
     pub(crate) fn since(&mut self, token: Option<Token>) -> Answer {
         self.take_in();
-        if self.trouble.is_some() {
+        self.rescan.asked = self.rescan.asked.or(Some(Instant::now()));
+        if self.trouble().is_some() {
             return Answer::Everything { token: None };
         }
         let now = Token { watcher: self.name, tick: self.tick };
         self.tick += 1;
-        let is_stale = self.last_full.is_none_or(|at| at.elapsed() > FULL_SCAN_EVERY);
+        self.asked = Some((now.tick, Instant::now()));
         let since = match token {
             Some(token)
                 if token.watcher == self.name
                     && token.tick >= self.forgotten_until
-                    && !is_stale =>
+                    && !self.rescan.is_stale() =>
             {
                 token.tick
             }
-            _ => return Answer::Everything { token: Some(now) },
+            _ => {
+                self.rescan.asked = Some(Instant::now());
+                return Answer::Everything { token: Some(now) };
+            }
         };
         // What a cache holds already need not be told again.
         self.forgotten_until = since;
@@ -221,11 +311,11 @@ impl Known {
         Answer::Only { token: now, paths: self.changed.keys().cloned().collect(), trees }
     }
 
-    /// A scan is being remembered, as of a token. Watches its folders. `false` when that token means nothing
-    /// any more.
-    pub(crate) fn remembered(&mut self, token: Token, told: Told, folders: Paths) -> bool {
+    /// A scan is being remembered. Watches its folders. `false` when its token means nothing any more.
+    pub(crate) fn remembered(&mut self, scan: Remembered, folders: Paths) -> bool {
+        let Remembered { token, told, is_full } = scan;
         self.take_in();
-        if token.watcher != self.name || self.trouble.is_some() {
+        if token.watcher != self.name || self.trouble().is_some() {
             return false;
         }
         if told == Told::All {
@@ -240,8 +330,12 @@ impl Known {
         }
         // The scan has looked at what had come when it asked; what it did not tell of is ignored.
         self.unwatched.retain(|_, tick| *tick > token.tick);
-        if told == Told::All {
-            self.last_full = Some(Instant::now());
+        if let (true, Some((tick, asked))) = (is_full, self.asked)
+            && tick == token.tick
+        {
+            // What changed after it was asked for, and unseen, may be missing from it.
+            self.rescan.done = Some(asked);
+            self.rescan.cost = asked.elapsed();
         }
         self.trouble.is_none()
     }
@@ -267,6 +361,9 @@ impl Known {
         Some(folder)
     }
 }
+
+/// Others can change what is on it, unnoticed.
+const NOT_ALL: &str = "this file system does not report all changes";
 
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
@@ -325,11 +422,37 @@ mod tests {
             fs::create_dir(root.path().join(folder)).unwrap();
             fs::write(root.path().join(folder).join("f"), folder).unwrap();
         }
-        let mut known = Known::new(root.path(), Paths::new());
+        let mut known = Known::new(root.path(), Paths::new(), RESCAN_EVERY);
         known.begin(paths(&["d", "e"]).into_iter());
         let (token, _, _) = told(&mut known, None);
-        assert!(known.remembered(token.unwrap(), Told::All, paths(&["", "d", "e"])));
+        let scan = Remembered { token: token.unwrap(), told: Told::All, is_full: true };
+        assert!(known.remembered(scan, paths(&["", "d", "e"])));
         (root, known, token.unwrap())
+    }
+
+    /// A scan of what changed.
+    fn new(token: Option<Token>) -> Remembered {
+        Remembered { token: token.unwrap(), told: Told::New, is_full: false }
+    }
+
+    #[test]
+    fn everything_is_looked_at_once_in_a_while_but_not_all_the_time() {
+        let (_root, mut known, token) = watched();
+        assert_eq!(known.rescan.every(), RESCAN_EVERY);
+        let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
+        known.rescan.done = Some(ago(RESCAN_EVERY.as_secs() + 1));
+        known.rescan.asked = known.rescan.done;
+        assert!(known.rescan.due().unwrap() <= Instant::now());
+        let (asked, told_now, _) = told(&mut known, Some(token));
+        assert_eq!(told_now, ["everything"]);
+        // Whoever was told so may have failed: that is tried again, but not at once.
+        assert!(known.rescan.due().unwrap() > Instant::now());
+        let scan = Remembered { is_full: true, ..new(asked) };
+        known.asked = Some((scan.token.tick, ago(30)));
+        assert!(known.remembered(scan, Paths::new()));
+        assert_eq!(told(&mut known, asked).1, [""; 0]);
+        // It took half a minute, so the next one follows after 50 minutes.
+        assert_eq!(known.rescan.every().as_secs() / 60, 50);
     }
 
     #[test]
@@ -352,7 +475,7 @@ mod tests {
         let (asked, _, _) = told(&mut known, Some(token));
         fs::rename(root.path().join("d"), root.path().join("old")).unwrap();
         fs::rename(root.path().join("e"), root.path().join("d")).unwrap();
-        assert!(known.remembered(asked.unwrap(), Told::New, Paths::new()));
+        assert!(known.remembered(new(asked), Paths::new()));
         let (_, _, trees) = told(&mut known, asked);
         assert_eq!(trees, ["d", "old"]);
     }
@@ -363,10 +486,10 @@ mod tests {
         fs::create_dir(root.path().join("new")).unwrap();
         let (asked, _, trees) = told(&mut known, Some(token));
         assert_eq!(trees, ["new"]);
-        assert!(known.remembered(asked.unwrap(), Told::New, paths(&["new"])));
+        assert!(known.remembered(new(asked), paths(&["new"])));
         let (asked, _, trees) = told(&mut known, asked);
         assert_eq!(trees, ["new"]);
-        assert!(known.remembered(asked.unwrap(), Told::New, paths(&["new"])));
+        assert!(known.remembered(new(asked), paths(&["new"])));
         assert_eq!(told(&mut known, asked).2, [""; 0]);
         fs::write(root.path().join("new/f"), "1").unwrap();
         assert_eq!(told(&mut known, asked).1, ["new/f"]);

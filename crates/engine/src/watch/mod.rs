@@ -18,13 +18,14 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use bivouac_core::path::RelPath;
+use bivouac_snapshot::private;
 use bivouac_snapshot::stat_cache::{StatCache, Token};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use ask::{News, is_watched};
 pub use ask::{ask_status, ask_to_stop};
-use known::{Answer, Known, Told};
+use known::{Answer, Known, Remembered, Rescan, Told};
 
 use crate::home::Home;
 use crate::lock::{Hold, Lock};
@@ -41,7 +42,11 @@ enum Ask {
     /// A scan is remembered; its folders follow.
     Remembered {
         token: Token,
+        /// All folders follow, not only new ones.
         is_all: bool,
+        /// The scan looked at everything. Earlier versions do not say.
+        #[serde(default)]
+        is_full: bool,
         session: String,
     },
     Status,
@@ -80,6 +85,12 @@ pub struct WatchStatus {
     /// How many saves failed since the last that did not, and why.
     pub n_failures: u64,
     pub last_failure: Option<String>,
+    /// Everything is looked at this often, because inotify does not report every change.
+    #[serde(default)]
+    pub rescan_seconds: u64,
+    /// How long ago that was done.
+    #[serde(default)]
+    pub last_rescan_seconds: Option<u64>,
     /// May it be told to stop? A supervisor's may not: it ends with its command.
     pub may_stop: bool,
 }
@@ -89,6 +100,7 @@ pub struct WatchStatus {
 struct Shared {
     status: WatchStatus,
     last_change: Option<Instant>,
+    rescan: Option<Rescan>,
     /// When the question was asked whose answer is remembered now: what came later is not saved yet.
     saved_until: Option<Instant>,
     /// When that was said to be saved.
@@ -138,7 +150,7 @@ impl Watch {
         };
         let socket = home.watch_socket();
         let own = home.own_state().iter().map(|path: &RelPath| path.as_bytes().into()).collect();
-        let known = Known::new(&home.workspace, own);
+        let known = Known::new(&home.workspace, own, rescan_every());
         let listener = wire::listen(&socket).map_err(Error::io(&socket))?;
         let (waker, sleeper) = UnixStream::pair().map_err(Error::io(&socket))?;
         let shared = Arc::new(Mutex::new(Shared::default()));
@@ -152,10 +164,13 @@ impl Watch {
         Ok(Some(Self { shared, waker, thread: Some(thread), socket, _lock: lock }))
     }
 
-    /// Has anything changed that no checkpoint was asked for since? Where nobody can tell, it may have.
+    /// Has anything changed that no checkpoint was asked for since? Where nobody can tell, it may have, and so it
+    /// may when everything is to be looked at again.
     pub(crate) fn is_dirty(&self) -> bool {
         let shared = held(&self.shared);
+        let rescan_at = shared.rescan.and_then(|rescan| rescan.due());
         shared.status.trouble.is_some()
+            || rescan_at.is_some_and(|at| at <= Instant::now())
             || match (shared.last_change, shared.saved_until) {
                 (Some(change), Some(saved)) => change >= saved,
                 (None, Some(_)) => false,
@@ -193,13 +208,29 @@ impl Drop for Watch {
         if let Some(thread) = self.thread.take() {
             let _ended = thread.join();
         }
-        let _gone = std::fs::remove_file(&self.socket);
+        let _gone = private::remove_file(&self.socket);
     }
 }
 
 /// A thread that failed leaves the numbers as they were; they are only numbers.
 fn held(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How often everything is looked at. A variable shortens that for tests.
+fn rescan_every() -> Duration {
+    let seconds = std::env::var("BIV_WATCH_RESCAN_SECONDS").ok();
+    let seconds = seconds.and_then(|text| text.parse().ok());
+    seconds.map_or(known::RESCAN_EVERY, Duration::from_secs)
+}
+
+/// What a wait ended with.
+struct Woken {
+    is_over: bool,
+    /// Something was mounted or unmounted.
+    has_mounts: bool,
+    /// Something happened in a folder.
+    has_news: bool,
 }
 
 struct Server {
@@ -218,11 +249,14 @@ impl Server {
         let mut rest_until = Instant::now();
         loop {
             let rest = rest_until.saturating_duration_since(Instant::now());
-            let Ok((is_over, has_news)) = self.wait(rest) else { return };
-            if is_over {
+            let Ok(woken) = self.wait(rest) else { return };
+            if woken.is_over {
                 return;
             }
-            if has_news {
+            if woken.has_mounts {
+                self.known.look_at_mounts();
+            }
+            if woken.has_news {
                 self.known.take_in();
                 rest_until = Instant::now() + PACE;
             }
@@ -235,11 +269,14 @@ impl Server {
     }
 
     /// Waits until there is something to do. While the file system rests, only questions count.
-    fn wait(&self, rest: Duration) -> io::Result<(bool, bool)> {
+    fn wait(&self, rest: Duration) -> io::Result<Woken> {
         let mut waits = vec![
             PollFd::new(&self.sleeper, PollFlags::IN),
             PollFd::new(&self.listener, PollFlags::IN),
         ];
+        let mounts_at = waits.len();
+        waits.extend(self.known.mount_table().map(|table| PollFd::new(table, PollFlags::PRI)));
+        let news_at = waits.len();
         let notifier = self.known.notifier().filter(|_| rest.is_zero());
         waits.extend(notifier.map(|notifier| PollFd::new(notifier, PollFlags::IN)));
         let timeout = (!rest.is_zero()).then(|| Timespec {
@@ -250,8 +287,12 @@ impl Server {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let is_over = !waits[0].revents().is_empty();
-        Ok((is_over, waits.get(2).is_some_and(|it| it.revents().contains(PollFlags::IN))))
+        let is_woken = |it: &PollFd<'_>| !it.revents().is_empty();
+        Ok(Woken {
+            is_over: is_woken(&waits[0]),
+            has_mounts: waits[mounts_at..news_at].iter().any(is_woken),
+            has_news: waits[news_at..].iter().any(|it| it.revents().contains(PollFlags::IN)),
+        })
     }
 
     fn publish(&self) {
@@ -259,6 +300,9 @@ impl Server {
         shared.status.n_folders = self.known.n_folders();
         shared.status.trouble = self.known.trouble().map(str::to_owned);
         shared.last_change = self.known.last_change();
+        let rescan = self.known.rescan();
+        shared.status.rescan_seconds = rescan.every().as_secs();
+        shared.rescan = Some(rescan);
     }
 
     fn answer(&mut self, stream: &UnixStream) -> io::Result<()> {
@@ -283,15 +327,18 @@ impl Server {
                     }
                 }
             }
-            Ask::Remembered { token, is_all, session } => {
+            Ask::Remembered { token, is_all, is_full, session } => {
                 let told = if is_all { Told::All } else { Told::New };
                 let folders = lists.pop().unwrap_or_default();
-                let is_good = self.known.remembered(token, told, folders);
+                let scan = Remembered { token, told, is_full: is_full || is_all };
+                let is_good = self.known.remembered(scan, folders);
                 held(&self.shared).note_saved(token.tick, &session);
                 wire::send(stream, Reply::Done { is_good }, &[])
             }
             Ask::Status => {
-                let status = held(&self.shared).status.clone();
+                let mut status = held(&self.shared).status.clone();
+                let done = self.known.rescan().done();
+                status.last_rescan_seconds = done.map(|at| at.elapsed().as_secs());
                 wire::send(stream, Reply::Status(status), &[])
             }
             Ask::Stop => {

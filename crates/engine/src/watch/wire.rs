@@ -1,12 +1,12 @@
 //! How a watcher is spoken to: a line of JSON, then lists of paths, each with NUL behind it.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bivouac_snapshot::private;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -62,14 +62,13 @@ pub(crate) fn receive<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<(T
 
 /// Where a socket is, in few enough letters for the system: by a descriptor of its folder.
 struct Short {
-    _folder: File,
+    _folder: OwnedFd,
     path: PathBuf,
 }
 
 impl Short {
     fn new(socket: &Path) -> io::Result<Self> {
-        let folder = File::open(socket.parent().unwrap_or(Path::new(".")))?;
-        let name = socket.file_name().unwrap_or_default();
+        let (folder, name) = private::folder_of(socket)?;
         let path = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name);
         Ok(Self { _folder: folder, path })
     }
@@ -83,11 +82,12 @@ pub(crate) fn connect(socket: &Path) -> io::Result<UnixStream> {
 
 /// Takes the place of a socket that nobody answers at any more. Whoever asks holds the watcher's lock.
 pub(crate) fn listen(socket: &Path) -> io::Result<UnixListener> {
-    match std::fs::remove_file(socket) {
+    match private::remove_file(socket) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let listener = UnixListener::bind(Short::new(socket)?.path)?;
+    private::make_private(socket)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }

@@ -4,5 +4,6 @@
 
 mod acts;
 mod cache;
+mod deep;
 mod stage;
 mod watched;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bivouac_core::autosave::is_automatic;
 use bivouac_core::checkpoint::{State, Trigger};
 use bivouac_core::id::SessionId;
 use bivouac_core::session::Session;
@@ -12,6 +13,7 @@ use bivouac_engine::save::{SaveReport, SaveRequest, Saved};
 use owo_colors::OwoColorize;
 
 use crate::cli::progress::say_summary;
+use crate::cli::status::{excluded_line, note_ignored};
 use crate::cli::{Error, complete};
 use crate::contract;
 use crate::report::{self, Exit};
@@ -114,8 +116,13 @@ fn save(
     engine: &mut Engine,
     ui: &mut Ui,
 ) -> Result<Exit, Error> {
+    let is_automatic = is_automatic(request.trigger);
     let saved = engine.save(session, request)?;
     tell(&saved, engine, ui)?;
+    // Nobody reads what an automatic save says.
+    if !is_automatic {
+        note_ignored(&engine.config, ui);
+    }
     // What a person wants to find again is worth remembering beyond this store.
     if let Saved::Taken(report) = &saved
         && report.checkpoint.trigger == Trigger::Manual
@@ -150,6 +157,7 @@ fn tell(saved: &Saved, engine: &Engine, ui: &mut Ui) -> Result<(), Error> {
                 session: contract::Session::from(&report.session),
                 changed: report.n_changed,
                 stored_bytes: report.stored_bytes,
+                excluded_by: report.excluded_by.clone(),
             })?;
         }
         Saved::Skipped { session, why } | Saved::Refused { session, why } => {
@@ -180,6 +188,9 @@ fn tell_taken(report: &SaveReport, ui: &mut Ui) -> Result<(), Error> {
         report.session.handle,
         count(checkpoint.coverage.n_files, "file")
     ))?;
+    if let Some(excluded) = excluded_line(&checkpoint.coverage, &report.excluded_by) {
+        ui.note(format_args!("left out: {excluded}"));
+    }
     let surprising: Vec<String> = checkpoint
         .coverage
         .gaps

@@ -1,15 +1,18 @@
 //! `biv checkpoint delete`
 
-use std::collections::HashSet;
-
+use bivouac_core::text::{Note, count};
 use bivouac_engine::Engine;
+use bivouac_engine::keep::Going;
+use owo_colors::OwoColorize;
 
 use crate::cli::{Error, complete};
 use crate::contract;
 use crate::report::Exit;
-use crate::ui::Ui;
+use crate::ui::{Ui, looks};
 
-/// Let checkpoints go; their bytes come back with the next `biv gc`
+/// Delete checkpoints; `biv gc` then frees their space
+///
+/// Shows what would go and asks. It cannot be undone, and an agent cannot do it.
 #[derive(Debug, clap::Args)]
 pub struct DeleteArgs {
     /// Their handles, ids or names
@@ -18,30 +21,56 @@ pub struct DeleteArgs {
     /// Look for them in this session first
     #[arg(long, add = complete::sessions())]
     session: Option<String>,
+    /// Do it without asking
+    #[arg(long, short)]
+    yes: bool,
 }
 
+const WHAT: &str = "deleting checkpoints";
+
 pub fn run(args: &DeleteArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
-    // All words are understood before the first checkpoint goes.
-    let session = args.session.as_deref();
-    let mut found: Vec<_> = args
-        .checkpoints
-        .iter()
-        .map(|word| engine.checkpoint(word, session))
-        .collect::<Result<_, _>>()?;
-    let mut seen = HashSet::new();
-    found.retain(|kept| seen.insert(kept.taken.checkpoint.id));
-    let could_undo = engine.history()?.undo.is_some();
-    if let Some(kept) = found.iter().find(|kept| kept.is_pinned) {
-        let handle = kept.taken.checkpoint.handle.clone();
-        return Err(bivouac_engine::Error::Pinned { handle }.into());
+    let plan = engine.plan_delete(&args.checkpoints, args.session.as_deref())?;
+    if !args.yes {
+        show(&plan, engine, ui)?;
+        if !ui.can_ask() {
+            return Err(Error::NeedsYes { what: WHAT });
+        }
+        if !ui.ask("Delete for good?")? {
+            return Err(Error::Declined { what: WHAT });
+        }
     }
-    for kept in &found {
+    let could_undo = engine.history()?.undo.is_some();
+    for Going { kept, .. } in &plan {
         engine.delete_checkpoint(kept)?;
         ui.say(format_args!("Deleted {}", kept.taken.checkpoint.handle))?;
     }
     if could_undo && engine.history()?.undo.is_none() {
         ui.note("the last rollback can no longer be undone");
     }
-    ui.data(&found.iter().map(contract::Checkpoint::from).collect::<Vec<_>>())?;
+    ui.data(&plan.iter().map(|it| contract::Checkpoint::from(&it.kept)).collect::<Vec<_>>())?;
     Ok(Exit::Done)
+}
+
+fn show(plan: &[Going], engine: &Engine, ui: &mut Ui) -> Result<(), Error> {
+    let heading = format!("Delete {}", count(plan.len() as u64, "checkpoint"));
+    ui.say(heading.style(looks::heading()))?;
+    ui.say("")?;
+    for Going { kept, session, is_last } in plan {
+        let checkpoint = &kept.taken.checkpoint;
+        let at = engine.clock.local(checkpoint.taken_at).strftime("%Y-%m-%d %H:%M").to_string();
+        let name = checkpoint.name.as_ref().map(|name| format!("  named {name}"));
+        let about = checkpoint.message.as_ref().map(Note::headline);
+        let about = about.map(|about| format!("  {about}"));
+        ui.say(format_args!(
+            "  {}  {at}  {} of {}{}{}{}",
+            checkpoint.handle.style(looks::handle()),
+            checkpoint.trigger,
+            session.handle,
+            name.unwrap_or_default(),
+            about.unwrap_or_default(),
+            if *is_last { "  (the session keeps no checkpoint)" } else { "" },
+        ))?;
+    }
+    ui.say("\nThis cannot be undone")?;
+    Ok(())
 }

@@ -49,6 +49,7 @@ impl CheckpointCommand {
         match self {
             Self::List(_) | Self::Show(_) | Self::Diff(_) | Self::Restore(_) => Need::Read,
             Self::Rollback(args) => args.need(),
+            Self::Create(_) if self.is_automatic() => Need::Record,
             Self::Create(_) | Self::Save(_) | Self::Delete(_) | Self::Pin(_) | Self::Unpin(_) => {
                 Need::Write
             }

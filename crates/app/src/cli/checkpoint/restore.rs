@@ -35,7 +35,7 @@ pub fn run(args: &RestoreArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit,
     ))?;
     ui.data(&json!({
         "checkpoint": contract::Checkpoint::from(&kept),
-        "into": args.into,
+        "into": contract::path(&args.into),
         "files": written.n_files,
         "size_bytes": written.size_bytes,
     }))?;

@@ -214,13 +214,13 @@ fn file(path: &RelPath, entry: &Entry) -> Option<contract::File> {
         Entry::Folder { mode, .. } => ("folder", Some(octal(*mode)), None),
         Entry::Gap { .. } => return None,
     };
-    Some(contract::File { path: contract::path(path.as_bytes()), kind, mode, size_bytes })
+    Some(contract::File { path: contract::path_bytes(path.as_bytes()), kind, mode, size_bytes })
 }
 
 fn not_covered(path: &RelPath, entry: &Entry) -> Option<contract::NotCovered> {
     match entry {
         Entry::Gap { why, .. } => {
-            Some(contract::NotCovered { path: contract::path(path.as_bytes()), reason: *why })
+            Some(contract::NotCovered { path: contract::path_bytes(path.as_bytes()), reason: *why })
         }
         Entry::File(_) | Entry::Link(_) | Entry::Folder { .. } => None,
     }

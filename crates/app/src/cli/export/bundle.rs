@@ -5,21 +5,23 @@ use std::path::{Path, PathBuf};
 
 use bivouac_core::size::Bytes;
 use bivouac_core::text::count;
+use bivouac_core::work::Author;
 use bivouac_engine::Engine;
 use bivouac_engine::bundle::{Care, ExportReport, Target};
 use bivouac_journal::query::KeptCheckpoint;
 use serde_json::json;
 
-use crate::cli::{Error, complete};
+use crate::cli::{Error, complete, withheld};
 use crate::contract;
 use crate::report::Exit;
 use crate::ui::Ui;
 
 /// Write a checkpoint as a bundle that can be kept, shared or imported elsewhere
 ///
-/// It holds the files, the conversation, the progress and what git said. Secrets are blotted out
-/// of all but the files, and `.env` files and what `workspace.include` names are left out, unless `--raw`
-/// is given.
+/// It holds the files, the conversation, the progress and what git said. Secrets are blotted out of the
+/// conversation and the progress. Files that hold secrets are withheld: by name (`.env`, `id_rsa`, `.npmrc`,
+/// `*.tfstate` and the like), because the redactor finds a secret in them, or because `workspace.include`
+/// names them. The manifest lists them. `--raw` keeps everything, for another machine of yours.
 #[derive(Debug, clap::Args)]
 pub struct BundleArgs {
     /// The checkpoint; the session's newest if left out
@@ -34,9 +36,12 @@ pub struct BundleArgs {
     /// Where to; `-` is stdout. Nothing is overwritten
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
-    /// Keep everything byte for byte, secrets included
+    /// Keep everything byte for byte, secrets included; asks first, and agents may not use it
     #[arg(long)]
     raw: bool,
+    /// With `--raw`, do not ask
+    #[arg(long, short, requires = "raw")]
+    yes: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -47,6 +52,9 @@ enum Layout {
 
 pub fn run(args: &BundleArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, Error> {
     let kept = find(args, engine)?;
+    if args.raw {
+        check_raw(args, engine, ui)?;
+    }
     let checkpoint = &kept.taken.checkpoint;
     let session = engine.session(Some(&checkpoint.session_id.to_string()))?;
     let care = if args.raw { Care::Raw } else { Care::Redacted };
@@ -54,6 +62,9 @@ pub fn run(args: &BundleArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
     let usual = format!("{}-{}{end}", session.handle, checkpoint.handle);
     let path = args.file.clone().unwrap_or_else(|| usual.into());
     let is_stream = path == Path::new("-") && args.layout == Layout::File;
+    if is_stream && ui.is_json() {
+        return Err(Error::StdoutTaken);
+    }
     let mut stdout = io::stdout().lock();
     let target = match args.layout {
         Layout::Directory => Target::Directory(&path),
@@ -70,11 +81,10 @@ pub fn run(args: &BundleArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
     }
     if args.raw {
         ui.note("it holds everything as it was, secrets included: for another machine of yours");
-    } else if !report.private.is_empty() {
-        let n_private = report.private.len() as u64;
+    } else if !report.withheld.is_empty() {
+        let withheld = withheld::sentence(&report.withheld);
         ui.note(format_args!(
-            "left out: {} that may hold secrets; the manifest lists them, `--raw` keeps them",
-            count(n_private, "file")
+            "withheld {withheld}; `--raw` keeps them, for another machine of yours"
         ));
     }
     if is_stream {
@@ -82,6 +92,26 @@ pub fn run(args: &BundleArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
     }
     tell(&report, &kept, &path, ui)?;
     Ok(Exit::Done)
+}
+
+/// Secrets leave only if a person says so.
+fn check_raw(args: &BundleArgs, engine: &Engine, ui: &mut Ui) -> Result<(), Error> {
+    const WHAT: &str = "exporting secrets";
+    if engine.author == Author::Model {
+        return Err(Error::SecretsByModel);
+    }
+    if args.yes {
+        return Ok(());
+    }
+    if !ui.can_ask() {
+        return Err(Error::NeedsYes { what: WHAT });
+    }
+    let question =
+        "The bundle will hold every file and every word as it is, secrets included. Go ahead?";
+    match ui.ask(question)? {
+        true => Ok(()),
+        false => Err(Error::Declined { what: WHAT }),
+    }
 }
 
 fn find(args: &BundleArgs, engine: &Engine) -> Result<KeptCheckpoint, Error> {
@@ -107,14 +137,15 @@ fn tell(
         Bytes(report.size_bytes),
         path.display()
     ))?;
-    let left_out: Vec<_> = report.private.iter().map(|it| contract::path(it.as_bytes())).collect();
+    let left_out = report.withheld.iter().map(|it| contract::path_bytes(it.path.as_bytes()));
     ui.data(&json!({
         "checkpoint": contract::Checkpoint::from(kept),
-        "path": path,
+        "path": contract::path(path),
         "files": report.n_files,
         "size_bytes": report.size_bytes,
         "conversation": report.has_conversation,
-        "left_out": left_out,
+        "left_out": left_out.collect::<Vec<_>>(),
+        "withheld": withheld::documents(&report.withheld),
     }))?;
     Ok(())
 }

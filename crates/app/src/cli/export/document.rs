@@ -7,6 +7,7 @@ use bivouac_engine::export::{Document, ExportRequest};
 use serde_json::json;
 
 use crate::cli::{Error, complete};
+use crate::contract;
 use crate::report::Exit;
 use crate::ui::Ui;
 
@@ -82,7 +83,7 @@ fn write(
         false => ui.say(format_args!("Nothing changed in {path}"))?,
     }
     ui.data(
-        &json!({ "path": exported.path, "changed": exported.is_changed, "kept": exported.kept }),
+        &json!({ "path": contract::path(&exported.path), "changed": exported.is_changed, "kept": exported.kept.as_ref().map(contract::path) }),
     )?;
     Ok(Exit::Done)
 }
@@ -94,6 +95,6 @@ fn archive(args: &DocumentArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit
         Some(path) => ui.say(format_args!("Archived as {}", path.display()))?,
         None => ui.say("There is nothing to archive.")?,
     }
-    ui.data(&json!({ "path": archived }))?;
+    ui.data(&json!({ "path": archived.as_ref().map(contract::path) }))?;
     Ok(Exit::Done)
 }

@@ -5,14 +5,18 @@ use std::path::{Path, PathBuf};
 
 use bivouac_core::text::count;
 use bivouac_engine::Engine;
+use bivouac_journal::stored::StoredEvent;
 use serde_json::json;
 
 use crate::cli::log::document;
 use crate::cli::{Error, complete};
+use crate::contract;
 use crate::report::Exit;
 use crate::ui::Ui;
 
 /// Write a session's events, one JSON document per line, without secrets
+///
+/// With `--json`, what goes to stdout is one document: a list of them.
 #[derive(Debug, clap::Args)]
 pub struct EventsArgs {
     /// The session; the one at hand if left out
@@ -27,11 +31,7 @@ pub fn run(args: &EventsArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
     let session = engine.session(args.session.as_deref())?;
     let events = engine.events_after(&session, 0)?;
     if args.file == Path::new("-") {
-        ui.as_json();
-        for event in &events {
-            ui.line(&document(event))?;
-        }
-        return Ok(Exit::Done);
+        return print(&events, ui);
     }
     let path = engine.home.folder.join(&args.file);
     let bad = |source| Error::NotWritten { path: path.clone(), source };
@@ -46,6 +46,19 @@ pub fn run(args: &EventsArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
     }
     file.sync_all().map_err(bad)?;
     ui.say(format_args!("Wrote {} to {}", count(events.len() as u64, "event"), path.display()))?;
-    ui.data(&json!({ "path": path, "events": events.len() }))?;
+    ui.data(&json!({ "path": contract::path(&path), "events": events.len() }))?;
+    Ok(Exit::Done)
+}
+
+fn print(events: &[StoredEvent], ui: &mut Ui) -> Result<Exit, Error> {
+    if ui.is_json() {
+        ui.data(&events.iter().map(document).collect::<Vec<_>>())?;
+        return Ok(Exit::Done);
+    }
+    ui.as_json();
+    ui.streams();
+    for event in events {
+        ui.line(&document(event))?;
+    }
     Ok(Exit::Done)
 }

@@ -12,6 +12,7 @@ use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::cli::Error;
+use crate::contract;
 use crate::report::Exit;
 use crate::ui::Ui;
 
@@ -79,7 +80,7 @@ fn carry_out(changes: &[Change], yes: bool, home: &Home, ui: &mut Ui) -> Result<
 }
 
 fn as_json(changes: &[Change]) -> Value {
-    let one = |change: &Change| json!({ "agent": change.agent, "path": change.path, "removed": change.after.is_none() });
+    let one = |change: &Change| json!({ "agent": change.agent, "path": contract::path(&change.path), "removed": change.after.is_none() });
     changes.iter().map(one).collect()
 }
 

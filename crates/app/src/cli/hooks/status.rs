@@ -7,6 +7,7 @@ use bivouac_engine::setup::{Scope, State};
 use serde_json::json;
 
 use crate::cli::Error;
+use crate::contract;
 use crate::report::Exit;
 use crate::ui::Ui;
 
@@ -33,7 +34,7 @@ pub fn run(_args: &StatusArgs, home: &Home, ui: &mut Ui) -> Result<Exit, Error> 
                 ui.say(format_args!("{agent:12} {whose:8} {words:14} {}", path.display()))?;
             }
             document.push(json!({
-                "agent": agent, "scope": whose, "path": path, "present": present.contains(&agent),
+                "agent": agent, "scope": whose, "path": contract::path(&path), "present": present.contains(&agent),
                 "installed": state == State::Installed, "outdated": state == State::Outdated,
             }));
         }

@@ -8,7 +8,7 @@ use bivouac_engine::bundle::Care;
 use owo_colors::OwoColorize;
 use serde_json::json;
 
-use crate::cli::Error;
+use crate::cli::{Error, withheld};
 use crate::contract;
 use crate::report::Exit;
 use crate::ui::{Ui, looks};
@@ -43,13 +43,22 @@ pub fn run(args: &BundleArgs, engine: &mut Engine, ui: &mut Ui) -> Result<Exit, 
     ui.say(format_args!("Go on with `biv resume {session}`"))?;
     ui.say(format_args!("Bring its files with `biv checkpoint rollback {handle}`"))?;
     if report.care == Care::Redacted {
-        ui.note("it was written to be shared: without `.env` files, and with secrets blotted out of all but the files");
+        ui.note(
+            "it was written to be shared: secrets are blotted out of its conversation and progress",
+        );
+    }
+    if !report.withheld.is_empty() {
+        let withheld = withheld::sentence(&report.withheld);
+        ui.note(format_args!(
+            "the sender withheld {withheld}; a rollback leaves your files of these names alone"
+        ));
     }
     ui.data(&json!({
         "session": contract::Session::from(&report.session),
         "checkpoint": contract::Checkpoint::new(checkpoint, false),
         "imported_from": report.from,
         "raw": report.care == Care::Raw,
+        "withheld": withheld::documents(&report.withheld),
     }))?;
     Ok(Exit::Done)
 }

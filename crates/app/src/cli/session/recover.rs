@@ -6,14 +6,13 @@ use bivouac_core::session::Status;
 use bivouac_core::text::Note;
 use bivouac_engine::Engine;
 use bivouac_engine::recover::Recovery;
-use bivouac_engine::resume::start;
 use bivouac_engine::supervise::RunOrder;
 use bivouac_journal::runs::KnownRun;
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
 use crate::cli::checkpoint::show;
-use crate::cli::resume::{ResumeArgs, drift_lines, run_as};
+use crate::cli::resume::{ResumeArgs, become_agent, drift_lines, run_as};
 use crate::cli::run::carry_out;
 use crate::cli::{Error, complete};
 use crate::contract;
@@ -147,7 +146,7 @@ fn start_afresh(recovery: &Recovery, engine: &mut Engine, ui: &mut Ui) -> Result
         "command": launch.command,
     });
     ui.data(&document)?;
-    Err(start(&launch, &engine.home.workspace, session.id).into())
+    Err(become_agent(&launch, &engine.home.workspace, session.id, ui))
 }
 
 /// Starts what was supervised once more, under supervision.

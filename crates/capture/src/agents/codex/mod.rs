@@ -59,7 +59,10 @@ impl Agent for Codex {
     }
 
     fn greeting(&self, folder: &Path) -> Vec<(&'static str, Value)> {
-        vec![("SessionStart", json!({ "session_id": "doctor", "cwd": folder, "source": "resume" }))]
+        vec![(
+            "SessionStart",
+            json!({ "session_id": "doctor", "cwd": folder.to_string_lossy(), "source": "resume" }),
+        )]
     }
 
     fn trust(&self, folders: &Folders) -> Trust {

@@ -61,7 +61,10 @@ impl Agent for Copilot {
     }
 
     fn greeting(&self, folder: &Path) -> Vec<(&'static str, Value)> {
-        vec![("sessionStart", json!({ "sessionId": "doctor", "cwd": folder, "source": "resume" }))]
+        vec![(
+            "sessionStart",
+            json!({ "sessionId": "doctor", "cwd": folder.to_string_lossy(), "source": "resume" }),
+        )]
     }
 
     fn restore(&self, kept: &Kept, order: &Order) -> Result<Launch> {

@@ -64,8 +64,14 @@ impl Agent for Gemini {
 
     fn greeting(&self, folder: &Path) -> Vec<(&'static str, Value)> {
         vec![
-            ("SessionStart", json!({ "session_id": "doctor", "cwd": folder, "source": "resume" })),
-            ("BeforeAgent", json!({ "session_id": "doctor", "cwd": folder, "prompt": "go on" })),
+            (
+                "SessionStart",
+                json!({ "session_id": "doctor", "cwd": folder.to_string_lossy(), "source": "resume" }),
+            ),
+            (
+                "BeforeAgent",
+                json!({ "session_id": "doctor", "cwd": folder.to_string_lossy(), "prompt": "go on" }),
+            ),
         ]
     }
 

@@ -10,6 +10,8 @@ pub(super) use self::json::is_ours;
 use bivouac_core::agent::AgentKind;
 use serde_json::{Map, Value, json};
 
+use crate::bounded;
+
 /// For whom it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -118,7 +120,8 @@ pub(super) fn switched_off(
     setting: &'static str,
     is_off: impl Fn(&Value) -> bool,
 ) -> Trust {
-    let text = std::fs::read_to_string(settings).unwrap_or_default();
+    const MOST_BYTES: u64 = 16 << 20;
+    let text = bounded::read_text(settings, MOST_BYTES).unwrap_or_default();
     let settings: Value = serde_json::from_str(&text).unwrap_or_default();
     if is_off(&settings) { Trust::Off { setting } } else { Trust::NotAsked }
 }

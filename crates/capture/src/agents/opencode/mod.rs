@@ -67,7 +67,10 @@ impl Agent for Opencode {
     }
 
     fn greeting(&self, folder: &Path) -> Vec<(&'static str, Value)> {
-        vec![("chat.message", json!({ "sessionID": "doctor", "cwd": folder, "prompt": "go on" }))]
+        vec![(
+            "chat.message",
+            json!({ "sessionID": "doctor", "cwd": folder.to_string_lossy(), "prompt": "go on" }),
+        )]
     }
 
     fn restore(&self, kept: &Kept, order: &Order) -> Result<Launch> {

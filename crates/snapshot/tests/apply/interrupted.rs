@@ -1,114 +1,21 @@
 //! Applying a plan from any state an interrupted run can leave behind
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
-
-use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
 
-use bivouac_core::id::{ObjectId, OperationId, PackId};
-use bivouac_core::operation::{Outcome, WhyLeft};
+use bivouac_core::operation::WhyLeft;
 use bivouac_core::path::RelPath;
 use bivouac_core::progress::Silent;
 use bivouac_snapshot::apply::apply;
 use bivouac_snapshot::beneath::Root;
-use bivouac_snapshot::block::ObjectKind;
 use bivouac_snapshot::displaced::clean_up;
-use bivouac_snapshot::objects::{Catalog, Objects, Packs, Place};
-use bivouac_snapshot::pack::{Compression, PackWriter};
-use bivouac_snapshot::plan::{Plan, Step};
-use bivouac_snapshot::tree::{Content, Entry, FileEntry};
-use tempfile::TempDir;
+use bivouac_snapshot::objects::Objects;
+use bivouac_snapshot::stage::Staging;
+use bivouac_snapshot::tree::{Entry, FileEntry};
 
-/// A workspace and a store that holds some texts.
-struct Stage {
-    _folder: TempDir,
-    work: PathBuf,
-    packs: Packs,
-    catalog: Places,
-}
-
-struct Places(HashMap<ObjectId, Place>);
-
-impl Catalog for Places {
-    fn locate(&self, id: &ObjectId) -> bivouac_snapshot::Result<Option<Place>> {
-        Ok(self.0.get(id).copied())
-    }
-}
-
-const TEXTS: [&str; 3] = ["old", "new", "other"];
-const OPERATION: OperationId = OperationId::from_bytes([7; 16]);
-
-impl Stage {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let (work, store) = (folder.path().join("work"), folder.path().join("packs"));
-        fs::create_dir(&work).unwrap();
-        fs::create_dir(&store).unwrap();
-        let mut writer =
-            PackWriter::new(&store, PackId::from_bytes([1; 16]), Compression::quick(3));
-        for text in TEXTS {
-            writer.put(ObjectKind::Blob, ObjectId::of(text.as_bytes()), text.as_bytes()).unwrap();
-        }
-        let pack = writer.finish().unwrap().unwrap();
-        let places = pack.objects.iter().map(|(object, place)| (object.id, *place)).collect();
-        Self { work, packs: Packs::new(&store), catalog: Places(places), _folder: folder }
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        let path = self.work.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        set_mode(&path, 0o644);
-    }
-
-    fn read(&self, path: &str) -> String {
-        fs::read_to_string(self.work.join(path)).unwrap_or_else(|_| "-".to_owned())
-    }
-
-    fn staging(&self, name: &str) -> String {
-        format!(".biv-staging-{OPERATION}/{name}")
-    }
-
-    fn apply(&self, plan: &Plan) -> Outcome {
-        let root = Root::open(&self.work).unwrap();
-        let objects = Objects::new(&self.packs, &self.catalog);
-        let outcome = apply(&root, &objects, plan, OPERATION, &Silent).unwrap();
-        clean_up(&root, plan, OPERATION).unwrap();
-        assert!(!self.work.join(format!(".biv-staging-{OPERATION}")).exists());
-        outcome
-    }
-}
-
-fn set_mode(path: &Path, mode: u32) {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-}
-
-fn file(text: &str) -> Option<Entry> {
-    let content = Content::Whole(ObjectId::of(text.as_bytes()));
-    Some(Entry::File(FileEntry { mode: 0o644, size: text.len() as u64, content }))
-}
-
-fn folder(mode: u16) -> Option<Entry> {
-    Some(Entry::Folder { mode, tree: ObjectId::of(b"") })
-}
-
-fn plan(steps: &[(&str, Option<Entry>, Option<Entry>)]) -> Plan {
-    let step = |(path, before, after): &(&str, Option<Entry>, Option<Entry>)| Step {
-        path: path.parse::<RelPath>().unwrap(),
-        before: *before,
-        after: *after,
-    };
-    Plan { steps: steps.iter().map(step).collect(), left_alone: Vec::new() }
-}
-
-fn replace() -> Plan {
-    plan(&[("f", file("old"), file("new"))])
-}
+use crate::stage::{OPERATION, Stage, file, folder, plan, replace, set_mode};
 
 #[test]
 fn a_file_is_replaced_once() {
@@ -169,10 +76,12 @@ fn what_a_program_writes_into_a_file_that_was_replaced_is_kept() {
     let mut open = fs::File::options().append(true).open(stage.work.join("f")).unwrap();
     let root = Root::open(&stage.work).unwrap();
     let objects = Objects::new(&stage.packs, &stage.catalog);
-    apply(&root, &objects, &replace(), OPERATION, &Silent).unwrap();
+    let staging = Staging::open(&root, OPERATION).unwrap();
+    apply(&root, &staging, &objects, &replace(), &Silent).unwrap();
     open.write_all(b" and more").unwrap();
-    let kept = clean_up(&root, &replace(), OPERATION).unwrap();
-    assert_eq!(kept, ["f.kept-2".parse::<RelPath>().unwrap()]);
+    let kept = clean_up(&root, &staging, &replace()).unwrap();
+    assert_eq!(kept.len(), 1);
+    assert_eq!(kept[0].path, "f.kept-2".parse::<RelPath>().unwrap());
     assert_eq!((stage.read("f"), stage.read("f.kept-2")), ("new".into(), "old and more".into()));
     assert_eq!(stage.read("f.kept"), "someone else's");
 }
@@ -328,6 +237,7 @@ fn a_missing_object_is_an_error_before_anything_changes() {
     let root = Root::open(&stage.work).unwrap();
     let objects = Objects::new(&stage.packs, &stage.catalog);
     let plan = plan(&[("a", file("old"), file("new")), ("b", file("old"), file("never stored"))]);
-    assert!(apply(&root, &objects, &plan, OPERATION, &Silent).is_err());
+    let staging = Staging::open(&root, OPERATION).unwrap();
+    assert!(apply(&root, &staging, &objects, &plan, &Silent).is_err());
     assert_eq!((stage.read("a"), stage.read("b")), ("old".to_owned(), "old".to_owned()));
 }
