@@ -40,7 +40,12 @@ pub(crate) fn is_installed(program: &str) -> bool {
 
 /// Is there such a program, or can it be installed? Where it cannot be had, what needs it is left out.
 pub(crate) fn package(name: &str) -> bool {
-    if is_installed(name) {
+    package_with(name, name)
+}
+
+/// The same for a program whose package has another name.
+pub(crate) fn package_with(program: &str, name: &str) -> bool {
+    if is_installed(program) {
         return true;
     }
     if !is_installed("apt-get") {

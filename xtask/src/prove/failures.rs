@@ -30,7 +30,10 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
             continue;
         }
         let calls = {
-            let (stage, _) = operation.stage(&proof.binary);
+            let (mut stage, _) = operation.stage(&proof.binary);
+            // As in every trial: what a cache knows of files no longer holds for copies of them.
+            stage.keep()?;
+            stage.bring_back()?;
             recorded(&stage, |before| operation.command(&stage, before))?
         };
         for (what, troubles) in troubles(proof, operation, &calls) {

@@ -118,13 +118,25 @@ fn workspace(
 ) -> Result<(), String> {
     let mut now = stage.env.tree();
     now.remove(b"bivouac.toml".as_slice());
-    let is_old = now == before.tree && !(is_acknowledged && scene.after.is_some());
     let left = left_alone(&outcome.run.stdout);
+    // What a program may have written to is kept beside its path. Where that is not possible, it stays in the
+    // staging folder, which then has to stay as well.
+    let beside = left.iter().filter_map(|path| match path.split('/').next() {
+        Some(top) if top.starts_with(".biv-staging-") => Some(top.to_owned()),
+        _ => path.ends_with(".kept").then(|| path.clone()),
+    });
+    let beside: Vec<String> = beside.collect();
+    let now = without(&now, &beside);
+    let is_old = now == before.tree && !(is_acknowledged && scene.after.is_some());
     let is_new = scene.after.as_ref().is_some_and(|after| {
-        let mut expected = without(after, &left);
-        let stays = before.tree.iter().filter(|(path, _)| is_among(path, &left));
-        expected.extend(stays.map(|(path, it)| (path.clone(), it.clone())));
-        covered(now.clone()) == covered(expected)
+        // A folder can have to stay although the files in it could go.
+        let is_either = |path: &Vec<u8>| {
+            let now = now.get(path);
+            now == before.tree.get(path) || now == after.get(path)
+        };
+        let among = now.keys().chain(before.tree.keys()).filter(|path| is_among(path, &left));
+        let is_exact = covered(without(&now, &left)) == covered(without(after, &left));
+        is_exact && { among }.all(is_either)
     });
     ensure(is_old || is_new, || {
         let differs = |key: &&Vec<u8>| now.get(*key) != before.tree.get(*key);
@@ -191,9 +203,15 @@ fn checkpoints(
     Ok(())
 }
 
-/// What was said to stay because it could not be saved, and the folders that hold it.
+/// What was said to stay because it could not be saved or changed, and the folders that hold it.
 fn left_alone(said: &str) -> Vec<String> {
-    let reasons = [" (what is there now is not covered)", " (still holds other files)"];
+    let reasons = [
+        " (what is there now is not covered)",
+        " (still holds other files)",
+        " (no permission to change it)",
+        // One that could not be looked at may have changed.
+        " (changed meanwhile)",
+    ];
     let paths = said.lines().filter_map(|line| line.trim().strip_prefix("left alone: "));
     let paths = paths.filter_map(|it| reasons.iter().find_map(|why| it.strip_suffix(why)));
     paths.map(str::to_owned).collect()

@@ -9,6 +9,7 @@ mod disks;
 mod failures;
 mod fidelity;
 mod fuzz;
+mod hostile;
 mod judge;
 mod kills;
 mod limit;
@@ -37,7 +38,7 @@ const SEED: u64 = 7;
 #[derive(clap::Args, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag on the command line")]
 pub(crate) struct ProveArgs {
-    /// What runs with all tests: at most ten minutes on two cores (the default)
+    /// What runs with all tests: about eleven minutes on two cores (the default)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
     /// What runs before a release
@@ -84,7 +85,7 @@ struct Part {
     run: fn(&Proof) -> Result<Vec<Row>>,
 }
 
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 13] = [
     Part {
         name: "kills",
         about: "killed at every system call that changes something, and again while the next command heals",
@@ -147,6 +148,13 @@ const PARTS: [Part; 12] = [
         needs: None,
         least: (10_000, 50_000),
         run: payloads::run,
+    },
+    Part {
+        name: "hostile",
+        about: "hostile repositories, configurations and users; foreign file systems; databases written to all the time",
+        needs: None,
+        least: (200, 1_000),
+        run: hostile::run,
     },
     Part {
         name: "fuzz",

@@ -80,7 +80,7 @@ pub(super) const OPERATIONS: [Operation; 15] = [
     },
     Operation {
         done: is_deleted,
-        ..operation("delete", edited, &["checkpoint", "delete", "spare"], Kind::KeepsOnce)
+        ..operation("delete", edited, &["checkpoint", "delete", "spare", "--yes"], Kind::KeepsOnce)
     },
     Operation {
         done: is_forked,
@@ -244,7 +244,7 @@ fn deleted(stage: &Stage) -> Scene {
         stage.env.write("noise", noise(40_000, n));
         stage.env.biv(&["checkpoint", "create", "--name", &format!("n{n}")]).ok();
     }
-    stage.env.biv(&["checkpoint", "delete", "n0", "n1", "n3", "spare"]).ok();
+    stage.env.biv(&["checkpoint", "delete", "n0", "n1", "n3", "spare", "--yes"]).ok();
     Scene { log: log(stage), others: others(stage), ..scene }
 }
 

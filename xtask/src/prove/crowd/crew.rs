@@ -117,7 +117,7 @@ fn own_round(
         1 => {
             let gone = dice.below(kept.len());
             let Kept::Checkpoint { id, .. } = kept.swap_remove(gone) else { return Ok(()) };
-            scene.biv(own, &["checkpoint", "delete", &id], &[0]).map(drop)
+            scene.biv(own, &["checkpoint", "delete", &id, "--yes"], &[0]).map(drop)
         }
         2 => {
             let list = scene.json(own, &["checkpoint", "list"])?.to_string();

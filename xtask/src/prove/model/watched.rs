@@ -94,9 +94,11 @@ fn is_ours(path: &Path, root: &Path) -> bool {
     match first.as_deref() {
         Some("project") => parts.next() != Some(Component::Normal(".git".as_ref())),
         Some("home") => {
-            let store = Path::new(".local/share/bivouac");
             let rest = parts.as_path();
-            rest.starts_with(store) || (store.starts_with(rest) && rest.components().count() > 0)
+            [".local/share/bivouac", ".local/state/bivouac"].iter().any(|own| {
+                let is_above = Path::new(own).starts_with(rest) && rest.components().count() > 0;
+                rest.starts_with(own) || is_above
+            })
         }
         Some(name) => name.starts_with("into-"),
         None => false,

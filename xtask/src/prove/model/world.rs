@@ -228,7 +228,7 @@ impl World {
         self.checkpoints.retain(|(it, _)| *it != id);
         // What only this one held is let go by whoever deletes it.
         self.owed.retain(|owed| !holds(&tree, owed));
-        self.ok(&["checkpoint", "delete", &id])?;
+        self.ok(&["checkpoint", "delete", &id, "--yes"])?;
         Ok(())
     }
 

@@ -50,7 +50,7 @@ pub(super) fn all() -> Vec<Case> {
         case("create", "saving a checkpoint", edited, words("checkpoint create")),
         case("hook", "the end of an agent's turn", talked, Act::TurnEnds),
         case("gc", "a sweep", deleted, words("gc")),
-        case("delete", "deleting checkpoints", many, words("checkpoint delete n1 n3")),
+        case("delete", "deleting checkpoints", many, words("checkpoint delete n1 n3 --yes")),
         case("migrate", "the upgrade of an older store", older, words("status")),
         case("import", "the import of a bundle", bundled, words("import bundle ../b.tar.gz")),
     ];
@@ -86,7 +86,7 @@ pub(super) fn all() -> Vec<Case> {
             "export",
             "the export of a bundle",
             edited,
-            words("export bundle cp-001 --raw --file ../b.tar.gz"),
+            words("export bundle cp-001 --raw --yes --file ../b.tar.gz"),
         )
     });
     cases
@@ -148,7 +148,7 @@ fn many(env: &TestEnv) {
 /// The same with some of them deleted.
 fn deleted(env: &TestEnv) {
     many(env);
-    env.biv(&["checkpoint", "delete", "n1", "n3"]).ok();
+    env.biv(&["checkpoint", "delete", "n1", "n3", "--yes"]).ok();
 }
 
 fn torn_tables(env: &TestEnv) {
@@ -168,7 +168,7 @@ fn older(env: &TestEnv) {
 
 fn bundled(env: &TestEnv) {
     edited(env);
-    env.biv(&["export", "bundle", "cp-001", "--raw", "--file", "../b.tar.gz"]).ok();
+    env.biv(&["export", "bundle", "cp-001", "--raw", "--yes", "--file", "../b.tar.gz"]).ok();
 }
 
 fn lost_journal(env: &TestEnv) {
