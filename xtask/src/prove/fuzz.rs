@@ -1,5 +1,6 @@
 //! Inputs made up by a fuzzer, for everything that reads what others wrote. The targets, what has to be true of them
-//! and the inputs worth keeping are in `fuzz/`; here they are built, run for a while, and counted.
+//! and the inputs worth keeping are in `fuzz/`; here they are built, run and counted. The quick form runs the kept
+//! inputs only, so that every run of the tests does the same; the full form makes up new ones for a while.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,7 +58,7 @@ fn host() -> Result<String> {
     Ok(host.ok_or("rustc does not say which machine this is")?.to_owned())
 }
 
-/// Runs one target for a while. What it finds on the way is thrown away, but for what breaks a promise.
+/// Runs one target. What it finds on the way is thrown away, but for what breaks a promise.
 fn row(proof: &Proof, binary: &Path, name: &str) -> Result<Row> {
     let artifacts = root().join("target/fuzz/artifacts").join(name);
     fs::create_dir_all(&artifacts)?;
@@ -66,9 +67,8 @@ fn row(proof: &Proof, binary: &Path, name: &str) -> Result<Row> {
     let scratch = tempfile::Builder::new().prefix("biv-fuzz-").tempdir_in(folder())?;
     let (new, corpus) = (scratch.path().join("corpus"), root().join("fuzz/corpus").join(name));
     fs::create_dir(&new)?;
-    let seconds = proof.size(2, 30);
     let mut run = command(binary);
-    run.args(LIMITS).args(["-print_final_stats=1", &format!("-max_total_time={seconds}")]);
+    run.args(LIMITS).args(["-print_final_stats=1", proof.size("-runs=0", "-max_total_time=30")]);
     run.arg(format!("-seed={}", proof.seed)).args(words(name)?);
     run.arg(format!("-artifact_prefix={}/", artifacts.display())).args([&new, &corpus]);
     run.env("TMPDIR", scratch.path()).env("BIV_CONFIG", "/dev/null").env("RAYON_NUM_THREADS", "1");

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::Outcome;
 use super::scene::Scene;
+use crate::prove::Proof;
 use crate::prove::dice::Dice;
 
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +48,8 @@ pub(super) enum Kept {
 }
 
 impl Role {
-    /// Sixty-four of them.
-    pub(super) fn all() -> Vec<Self> {
+    /// Sixty-four of them, or about a third of that, with at least two in each role.
+    pub(super) fn all(proof: &Proof) -> Vec<Self> {
         let groups = [
             (Self::Owner, 36),
             (Self::Agent, 8),
@@ -59,7 +60,8 @@ impl Role {
             (Self::Sweeper, 2),
             (Self::Checker, 2),
         ];
-        groups.into_iter().flat_map(|(role, n)| std::iter::repeat_n(role, n)).collect()
+        let n_of = |n: usize| proof.size((n / 4).max(2), n);
+        groups.into_iter().flat_map(|(role, n)| std::iter::repeat_n(role, n_of(n))).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Sixty-four at once on one store: saving, listing, going back in workspaces of their own and in one they share,
+//! Many processes at once on one store: saving, listing, going back in workspaces of their own and in one they share,
 //! hooks, sweeps and checks. Nothing is lost, nothing is torn, nobody is stuck.
 
 mod crew;
@@ -24,7 +24,7 @@ pub(super) fn run(proof: &Proof) -> Result<Vec<Row>> {
     let env = TestEnv::new(&proof.binary.to_string_lossy());
     let lasting = proof.size(Duration::from_secs(20), Duration::from_secs(120));
     let scene = Scene::new(&env, proof, Instant::now() + lasting)?;
-    let roles = Role::all();
+    let roles = Role::all(proof);
     let acked = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for (number, role) in roles.iter().enumerate() {
