@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentKind;
 use crate::id::ObjectId;
+use crate::redact;
 
-/// The agent's own id of a conversation. It becomes part of file names, so it is one plain word.
+/// The agent's own id of a conversation. It becomes part of file names, so it is one plain word. An agent can choose one
+/// that looks like a key; what is shared then has the mark of the redactor in its place, and is an id still.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct NativeId(String);
@@ -40,7 +42,9 @@ impl TryFrom<String> for NativeId {
 
     fn try_from(text: String) -> Result<Self, BadNativeId> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        match !text.is_empty() && text.len() <= Self::MAX_LEN && text.bytes().all(is_plain) {
+        let plain = text.replace(redact::BLOT, "");
+        let is_short = plain.len() <= Self::MAX_LEN && text.len() <= 2 * Self::MAX_LEN;
+        match !text.is_empty() && is_short && plain.bytes().all(is_plain) {
             true => Ok(Self(text)),
             false => Err(BadNativeId(crate::text::printable(&text))),
         }
@@ -158,7 +162,8 @@ mod tests {
     fn an_id_can_be_a_file_name_and_nothing_worse() {
         assert!("01a1e094-7d11-7b43-8405-f076b5f4de90".parse::<NativeId>().is_ok());
         assert!("ses_e1f631fafffe60681Jz9M7941q".parse::<NativeId>().is_ok());
-        for bad in ["", "../x", "a/b", "a.b", "a b", "a\0b", "ä", &"x".repeat(129)] {
+        assert!("run-[redacted]".parse::<NativeId>().is_ok());
+        for bad in ["", "../x", "[a]", "a/b", "a.b", "a b", "a\0b", "ä", &"x".repeat(129)] {
             assert!(bad.parse::<NativeId>().is_err(), "{bad:?}");
             let json = serde_json::to_string(bad).unwrap();
             assert!(serde_json::from_str::<NativeId>(&json).is_err(), "{bad:?}");

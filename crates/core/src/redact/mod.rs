@@ -30,7 +30,7 @@ use serde_json::Value;
 use self::known::Known;
 pub use self::names::is_telling;
 
-const BLOT: &str = "[redacted]";
+pub(crate) const BLOT: &str = "[redacted]";
 /// What is looked at again and again is at most so long.
 const LONG: usize = 128;
 
