@@ -150,15 +150,16 @@ impl Engine {
         label: Option<&str>,
         is_due: impl Fn(Document) -> bool,
     ) {
-        // Documents are for the people of a workspace. In that of another user, saving writes nothing.
-        if self.check_may_restore().is_err() {
-            return;
-        }
         let wanted = self.config.exports.clone();
         let is_wanted = |kind: &Document| wanted.iter().any(|name| name == kind.as_str());
         let kinds = Document::ALL.into_iter().filter(is_wanted).filter(|kind| is_due(*kind));
         let kinds: Vec<Document> = kinds.collect();
         if kinds.is_empty() {
+            return;
+        }
+        if self.check_may_restore().is_err() {
+            let line = "no documents are written, because other users can change this workspace";
+            self.notices.push(line.to_owned());
             return;
         }
         let sheet = self.sheet(session, label);

@@ -232,7 +232,9 @@ impl Engine {
         let moment = self.journal.moment()?;
         let stored = self.store_workspace(session, draft, parent.as_ref(), &scene)?;
         drop(moment);
-        self.note_left_out(&scene);
+        if draft.request.trigger == Trigger::Manual {
+            self.note_left_out(&scene);
+        }
         let stored = match stored {
             Stored::Whole(stored) => stored,
             Stored::Unchanged(why) => {

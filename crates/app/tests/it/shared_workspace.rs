@@ -209,7 +209,8 @@ fn saving_writes_no_document_into_another_users_workspace() {
     assert!(env.exists("HANDOFF.md"));
     env.remove("HANDOFF.md").write("a", "2");
     give(&env.work());
-    env.biv(&["checkpoint", "create"]).ok();
+    let saved = env.biv(&["checkpoint", "create"]).ok();
+    assert!(saved.stderr.contains("no documents are written, because other"), "{}", saved.stderr);
     assert!(!env.exists("HANDOFF.md"));
 }
 
