@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::beneath::{Kind, Root, Stat};
 use crate::diff::is_locked;
-use crate::displaced::is_of_path;
+use crate::displaced::{is_entry, is_of_path};
 use crate::ownership::{Identity, Inode, SET_ID, identity_of, we_are_root};
 use crate::refusal::{refusal, refusal_to_give};
 use crate::renames::{exchange, move_to_free};
@@ -110,7 +110,7 @@ impl Swapper<'_> {
     fn remove_file(&mut self, task: &mut Task<'_>) -> Result<()> {
         let path = task.step.path.as_bytes();
         let failed = |error| Error::write_workspace(&task.step.path)(error);
-        if !is_as_seen(self.root, path, task.seen.as_ref()).map_err(failed)? {
+        if !is_as_seen(self.root, task).map_err(failed)? {
             self.leave(task, WhyLeft::ChangedMeanwhile);
             return Ok(());
         }
@@ -215,7 +215,7 @@ impl Swapper<'_> {
         let path = task.step.path.as_bytes();
         let was_file = matches!(task.step.before, Some(Entry::File(_) | Entry::Link(_)));
         let failed = |error| Error::write_workspace(&task.step.path)(error);
-        if was_file && !is_as_seen(self.root, path, task.seen.as_ref()).map_err(failed)? {
+        if was_file && !is_as_seen(self.root, task).map_err(failed)? {
             self.leave(task, WhyLeft::ChangedMeanwhile);
             return Ok(());
         }
@@ -387,8 +387,20 @@ impl Swapper<'_> {
     }
 }
 
-fn is_as_seen(root: &Root, path: &[u8], seen: Option<&Stat>) -> io::Result<bool> {
-    compare(root, path, seen, Stat::is_same)
+fn is_as_seen(root: &Root, task: &Task<'_>) -> io::Result<bool> {
+    let (path, seen) = (task.step.path.as_bytes(), task.seen.as_ref());
+    if compare(root, path, seen, Stat::is_same)? {
+        return Ok(true);
+    }
+    // Moving another name of the same file away, as this operation may just have done, changes the change time of
+    // all its names. What it holds tells then whether somebody wrote to it.
+    let has_more_names = seen.is_some_and(|seen| seen.n_links > 1);
+    match (task.step.before, root.stat_beneath(path)) {
+        (Some(before), Ok(now)) if has_more_names && is_what_was_seen(root, path, seen)? => {
+            is_entry(root, path, &now, &before)
+        }
+        _ => Ok(false),
+    }
 }
 
 /// The same, after a rename: that alone may change the change time.

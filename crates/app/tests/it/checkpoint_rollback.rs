@@ -271,3 +271,17 @@ fn a_stash_without_anything_to_stash_is_no_failure() {
     assert!(run.stderr.contains("nothing was stashed"), "{}", run.stderr);
     assert_eq!(env.read("f"), "2");
 }
+
+#[test]
+fn both_names_of_one_file_come_back() {
+    let env = env();
+    env.write("p", "old");
+    std::fs::hard_link(env.path("p"), env.path("q")).unwrap();
+    env.biv(&["checkpoint", "create"]).ok();
+    env.write("p", "newer");
+    assert_eq!(env.read("q"), "newer");
+    env.biv(&["checkpoint", "rollback", "cp-001", "--yes"]).ok();
+    assert_eq!((env.read("p"), env.read("q")), ("old".to_owned(), "old".to_owned()));
+    env.biv(&["undo", "--yes"]).ok();
+    assert_eq!((env.read("p"), env.read("q")), ("newer".to_owned(), "newer".to_owned()));
+}
