@@ -208,6 +208,9 @@ mod tests {
             check(name, "20", "20", "yes");
             check(name, "20", "1", "no");
         }
+        // A command that is told to end must end at some time.
+        check("run.grace_seconds", "20", "600", "yes");
+        check("run.grace_seconds", "20", "601", "no");
     }
 
     #[test]

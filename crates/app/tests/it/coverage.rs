@@ -301,6 +301,16 @@ fn what_git_tracks_is_captured_as_soon_as_it_is_known() {
 }
 
 #[test]
+fn a_name_that_begins_like_a_staging_folder_is_the_projects() {
+    let env = env();
+    env.write(".biv-staging-src/main.c", "int main;").write(".biv-staging-notes", "1");
+    env.biv(&["checkpoint", "create"]).ok();
+    let (covered, _) = covered(&env);
+    assert!(covered.contains(&".biv-staging-src/main.c".to_owned()), "{covered:?}");
+    assert!(covered.contains(&".biv-staging-notes".to_owned()), "{covered:?}");
+}
+
+#[test]
 fn a_repository_under_another_name_is_left_to_git() {
     let env = env();
     env.git(&["init", "-q", "-b", "main", "--separate-git-dir=.repo", "."]);
