@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 
 pub mod agents;
+mod bomb;
 mod fuse;
 mod mcp;
 mod mounts;
@@ -25,6 +26,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+pub use bomb::index_bomb;
 pub use fuse::FixedTimes;
 pub use mcp::McpClient;
 pub use mounts::{Mounted, erofs, make_ext4, make_old};

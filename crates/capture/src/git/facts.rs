@@ -9,7 +9,7 @@ use bivouac_core::path::RelPath;
 use serde::{Deserialize, Serialize};
 
 use super::status::{Status, status};
-use super::{Repository, index, short};
+use super::{PATIENCE, Repository, index, short};
 use crate::Error;
 
 /// Facts as they were read, with a signature of what they depend on besides the files themselves.
@@ -80,6 +80,10 @@ pub fn read(
         in_progress: repository.in_progress(),
         unread,
     };
+    if repository.is_out_of_time() {
+        let seconds = PATIENCE.as_secs();
+        facts.unread.push(format!("git was asked nothing more after {seconds} seconds"));
+    }
     if let Some(upstream) = &mut facts.upstream {
         upstream.head = resolve_upstream(repository, &upstream.name);
     }

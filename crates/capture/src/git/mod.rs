@@ -137,7 +137,13 @@ impl Repository {
             };
             Some(format!("{}: {what}", path.display()))
         };
-        files.into_iter().filter_map(problem).collect()
+        let link = self.linked_log().map(|path| format!("{}: it is a link", path.display()));
+        files.into_iter().filter_map(problem).chain(link).collect()
+    }
+
+    /// Is nothing more asked of git?
+    fn is_out_of_time(&self) -> bool {
+        Instant::now() >= self.until
     }
 
     /// Every path the index tracks, relative to the top.

@@ -4,8 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
 
 use bivouac_core::git::{InProgress, Stash, Worktree};
 use bivouac_core::path::WorkspacePath;
@@ -147,13 +146,10 @@ impl Repository {
 
     /// The stash, newest first, as its log tells it.
     pub(super) fn stashes(&self) -> Vec<Stash> {
-        // What its lines say is shown, so it must not be a link to somebody's file.
-        let path = self.common_dir.join("logs/refs/stash");
-        let ways = [self.common_dir.join("logs"), self.common_dir.join("logs/refs"), path.clone()];
-        if ways.iter().any(|it| it.is_symlink()) {
+        if self.linked_log().is_some() {
             return Vec::new();
         }
-        let log = bounded::read(&path, MOST_LIST_BYTES).unwrap_or_default();
+        let log = self.read_below("logs/refs/stash", MOST_LIST_BYTES).unwrap_or_default();
         let log = String::from_utf8_lossy(&log).into_owned();
         let entries = log.lines().rev().filter_map(|line| {
             let (facts, message) = line.split_once('\t')?;
@@ -161,6 +157,13 @@ impl Repository {
             Some(Stash { commit, message: message.to_owned() })
         });
         entries.collect()
+    }
+
+    /// The link on the way to the log of stashes, if there is one. What the log says is shown, and behind a link it
+    /// could be anybody's file.
+    pub(super) fn linked_log(&self) -> Option<PathBuf> {
+        let ways = ["logs", "logs/refs", "logs/refs/stash"].map(|name| self.common_dir.join(name));
+        ways.into_iter().find(|path| path.is_symlink())
     }
 
     /// All work trees of the repository, the main one first.
@@ -181,7 +184,7 @@ impl Repository {
         let mut dirs: Vec<_> = linked.filter_map(|entry| Some(entry.ok()?.path())).collect();
         dirs.sort_unstable();
         for dir in dirs.into_iter().take(MOST_WORKTREES) {
-            if Instant::now() >= self.until {
+            if self.is_out_of_time() {
                 break;
             }
             let Ok(text) = bounded::read(&dir.join("gitdir"), MOST_LINE_BYTES) else {

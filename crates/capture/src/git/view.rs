@@ -154,7 +154,7 @@ impl View {
     }
 
     fn make(repository: &Repository) -> Result<Self> {
-        if Instant::now() >= repository.until {
+        if repository.is_out_of_time() {
             return Err(Error::TooSlow { program: "git".to_owned(), within: PATIENCE });
         }
         let objects = repository.common_dir.join("objects");

@@ -90,19 +90,9 @@ fn settings(ground: &Ground<'_>, kind: &str) -> Outcome {
 
 /// An index whose names are stored as differences to a name of a megabyte.
 fn index_bomb(ground: &Ground<'_>) -> Outcome {
-    const N_ENTRIES: u32 = 6_000;
     let world = ground.repository()?;
     world.env.write(".gitignore", "build/\n").write("build/x", "1\n");
-    let mut bytes = [&b"DIRC\0\0\0\x04"[..], &N_ENTRIES.to_be_bytes()].concat();
-    for number in 0..N_ENTRIES {
-        bytes.extend([[0; 24].as_slice(), &0o100_644_u32.to_be_bytes(), &[0; 34]].concat());
-        match number {
-            0 => bytes.extend([&[0][..], &vec![b'x'; 1_000_000], &[0]].concat()),
-            _ => bytes.extend(format!("\0{number:05}\0").bytes()),
-        }
-    }
-    bytes.extend([0; 20]);
-    world.env.write(".git/index", bytes);
+    world.env.write(".git/index", bivouac_testkit::index_bomb());
     world.biv_by(MEMORY, &["checkpoint", "create", "--name", "one"]).done()?;
     world.biv_by(MEMORY, &["status"]).done()?;
     Ok(2)
