@@ -19,7 +19,7 @@ use bivouac_core::time::in_words;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::in_one_line;
-use crate::home::{Home, WORKSPACE_CONFIG, Wishes};
+use crate::home::{Home, Wishes};
 use crate::open::Need;
 use crate::resume::version_of;
 use crate::session::SessionDraft;
@@ -124,8 +124,8 @@ pub fn check_settings(home: &Home) -> Option<Link> {
     let config = match Config::load_for_command(home).ok()? {
         (config, None) => config,
         (_, Some(error)) => {
-            let fact = format!("`{WORKSPACE_CONFIG}` is not used: {error}");
-            return Some(Link::unknown("settings", fact, error.hint().unwrap_or_default()));
+            let hint = error.hint().unwrap_or_default();
+            return Some(Link::unknown("settings", error.notice(), hint));
         }
     };
     let keys: Vec<&str> = config.ignored().iter().map(|claim| claim.key.as_str()).collect();

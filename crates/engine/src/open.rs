@@ -17,7 +17,7 @@ use bivouac_snapshot::private;
 
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::home::{Home, WORKSPACE_CONFIG, Wishes};
+use crate::home::{Home, Wishes};
 use crate::lock::{Hold, Lock};
 use crate::select::Reach;
 use crate::{Engine, Error, Result};
@@ -63,7 +63,7 @@ impl Engine {
         let packs = Packs::new(&home.packs());
         let unused_file = bad_config.iter().filter(|_| need != Need::Record).map(|error| {
             let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-            format!("`{WORKSPACE_CONFIG}` is not used: {error}{hint}")
+            format!("{}{hint}", error.notice())
         });
         let unused_store = home.unused_store.iter().map(ToString::to_string);
         let notices = unused_store.chain(unused_file).collect();

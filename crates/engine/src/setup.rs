@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use bivouac_capture::agents::install::{BadSettings, Content, Folders, Place};
+use bivouac_capture::agents::install::{BadSettings, Content, Folders, MOST_BYTES, Place};
 pub use bivouac_capture::agents::install::{Part, Scope};
 pub use bivouac_capture::agents::package::files as packages;
 use bivouac_capture::{agents, bounded};
@@ -21,9 +21,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::home::{Home, home_folder};
 use crate::{Error, Result, papers};
-
-/// Settings are smaller than this.
-const MOST_BYTES: u64 = 16 << 20;
 
 /// A change to one file of an agent, not made yet.
 #[derive(Debug)]

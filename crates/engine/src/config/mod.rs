@@ -133,6 +133,11 @@ pub enum BadConfig {
 }
 
 impl BadConfig {
+    /// What is said where the workspace's file is left out for this.
+    pub fn notice(&self) -> String {
+        format!("`{WORKSPACE_CONFIG}` is not used: {self}")
+    }
+
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::UnknownKey { nearest: Some(nearest), .. }

@@ -97,6 +97,9 @@ pub struct Server {
     pub entry: Value,
 }
 
+/// Settings are smaller than this.
+pub const MOST_BYTES: u64 = 16 << 20;
+
 /// Does the agent call our hooks, now that they are there?
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
@@ -120,7 +123,6 @@ pub(super) fn switched_off(
     setting: &'static str,
     is_off: impl Fn(&Value) -> bool,
 ) -> Trust {
-    const MOST_BYTES: u64 = 16 << 20;
     let text = bounded::read_text(settings, MOST_BYTES).unwrap_or_default();
     let settings: Value = serde_json::from_str(&text).unwrap_or_default();
     if is_off(&settings) { Trust::Off { setting } } else { Trust::NotAsked }
