@@ -344,14 +344,20 @@ fn together(ground: &Ground<'_>, ignored: &str) -> Outcome {
     Ok(2)
 }
 
-/// Who asks for the database alone has the files beside it as well.
-fn together_path(ground: &Ground<'_>) -> Outcome {
+/// A database with its log, saved, and changed since.
+fn saved_and_changed(ground: &Ground<'_>) -> Result<World, Stop> {
     need("python3", "python3")?;
     let world = ground.world_on_disk()?;
     let path = world.env.path("app.db").to_string_lossy().into_owned();
     python(LEFT, &[&path, "1", "and on"])?;
     world.save("one")?;
     python(LEFT, &[&path, "2", "and on"])?;
+    Ok(world)
+}
+
+/// Who asks for the database alone has the files beside it as well.
+fn together_path(ground: &Ground<'_>) -> Outcome {
+    let world = saved_and_changed(ground)?;
     let ran = world.biv(&["checkpoint", "rollback", "one", "app.db", "--yes"]).done()?;
     let held = state(&world.env.work())?;
     ensure(held == "ok 1", || format!("after the rollback it is {held}: {}", ran.text()))?;
@@ -360,17 +366,12 @@ fn together_path(ground: &Ground<'_>) -> Outcome {
 
 /// Between a rollback and its undo a program commits. That is not lost: it is still there, or in a checkpoint.
 fn changed_since(ground: &Ground<'_>, how: &str) -> Outcome {
-    need("python3", "python3")?;
-    let world = ground.world_on_disk()?;
-    let path = world.env.path("app.db").to_string_lossy().into_owned();
-    python(LEFT, &[&path, "1", "and on"])?;
-    world.save("one")?;
-    python(LEFT, &[&path, "2", "and on"])?;
+    let world = saved_and_changed(ground)?;
     world.biv(&["checkpoint", "rollback", "one", "--yes"]).done()?;
     if how == "redo" {
         world.biv(&["undo", "--yes"]).done()?;
     }
-    python(LEFT, &[&path, "3"])?;
+    python(LEFT, &[&world.env.path("app.db").to_string_lossy(), "3"])?;
     let ran = world.biv(&[how, "--yes"]).sound()?;
     let mut states = vec![state(&world.env.work())?];
     ensure(states[0].starts_with("ok "), || {
