@@ -114,12 +114,14 @@ fn tell(told: &Told, report: &RestoreReport, ui: &mut Ui) -> Result<Exit, Error>
     let Told { kind, done, is_idle, in_use } = told;
     let outcome = &report.outcome;
     let n_loose = outcome.left_alone.iter().filter(|it| it.why.is_loose_end()).count() as u64;
-    let in_part = if n_loose > 0 { " in part" } else { "" };
     let (written, removed) = (count(outcome.n_written, "file"), outcome.n_removed);
-    match is_idle {
-        true => ui.say(format_args!("{done}: the files already were as they were before it"))?,
-        false => ui.say(format_args!("{done}{in_part}: {written} written, {removed} removed"))?,
-    }
+    let files = format!("{written} written, {removed} removed");
+    ui.say(match (n_loose > 0, outcome.n_written + removed) {
+        _ if *is_idle => format!("{done}: the files already were as they were before it"),
+        (true, 0) => format!("The {kind} changed no file"),
+        (true, _) => format!("{done} in part: {files}"),
+        (false, _) => format!("{done}: {files}"),
+    })?;
     tell_left_alone(outcome, in_use, ui)?;
     ui.say(format_args!(
         "Everything as it was before is in {}",

@@ -178,6 +178,23 @@ fn immutable_and_append_only_paths_are_left_alone_and_the_rest_comes_back() {
 }
 
 #[test]
+fn a_rollback_that_could_change_nothing_says_so() {
+    let env = env();
+    env.write("a", "1").biv(&["checkpoint", "create"]).ok();
+    env.write("a", "2");
+    let Some(_fixed) = Flagged::set(&env, "i", "a") else {
+        return left_out("this file system has no immutable files");
+    };
+    assert_snapshot!(env.run("checkpoint rollback cp-001 --yes"), @"
+    exit 3
+    The rollback changed no file
+      left alone: a (not permitted: immutable, append-only or another user's)
+    Everything as it was before is in cp-20260121-002
+    note: 1 path left alone; once nothing stands in the way, repeat the rollback to restore it
+    ");
+}
+
+#[test]
 fn a_folder_that_cannot_make_way_for_a_file_keeps_what_is_in_it() {
     let env = env();
     env.write("a", "1").write("closed/x", "1");
