@@ -38,7 +38,7 @@ const SEED: u64 = 7;
 #[derive(clap::Args, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag on the command line")]
 pub(crate) struct ProveArgs {
-    /// What runs with all tests: about eleven minutes on two cores (the default)
+    /// What runs with all tests: about ten minutes on two cores (the default)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
     /// What runs before a release
