@@ -266,7 +266,8 @@ impl Scope<'_> {
         })
     }
 
-    /// What git tracks is captured whatever is ignored: a scan that could not learn it is worth nothing.
+    /// What git tracks is captured whatever is ignored, so a disk that fails while the index is read fails the scan. An
+    /// index that is none does not come here: it tracks nothing, and that is said.
     pub(crate) fn check_tracked(&self) -> crate::Result<()> {
         match self.untold.get() {
             Some(why) => Err(crate::Error::Tracked { why: why.clone() }),

@@ -1,6 +1,7 @@
 //! A `.git` that is not what it seems: a save goes on, says what it could not learn, and is not led astray
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use bivouac_testkit::index_bomb;
@@ -34,6 +35,23 @@ fn an_index_that_is_none_stops_no_save() {
         assert_eq!((env.read("a"), env.read("ignored/x")), ("1".to_owned(), "1".to_owned()));
         env.biv(&["status"]).ok();
     }
+}
+
+#[test]
+fn half_an_index_stops_no_save() {
+    let env = git_env();
+    env.write(".gitignore", "ignored/\n").write("ignored/x", "1").write("a", "1");
+    env.git(&["add", "."]);
+    env.git(&["commit", "-qm", "one"]);
+    env.git(&["update-index", "--split-index"]);
+    let names = fs::read_dir(env.path(".git")).unwrap().map(|it| it.unwrap().path());
+    let is_half = |path: &PathBuf| path.to_string_lossy().contains("sharedindex.");
+    let halves: Vec<PathBuf> = names.filter(is_half).collect();
+    assert_eq!(halves.len(), 1);
+    fs::remove_file(&halves[0]).unwrap();
+    let saved = env.biv(&["checkpoint", "create"]).ok();
+    let said = "note: ignored files are left out even if git tracks them, because `";
+    assert!(saved.stderr.contains(said), "{}", saved.stderr);
 }
 
 #[test]

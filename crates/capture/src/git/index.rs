@@ -52,11 +52,12 @@ pub(super) fn tracked(repository: &Repository) -> Result<Vec<Tracked>> {
     let index = match parse(&bytes, hash_len(repository)) {
         Parsed::Whole(index) => index,
         Parsed::Malformed => return Err(malformed(&path)),
-        Parsed::ForGit => return ask(repository),
+        Parsed::Split => return ask(repository).map_err(|error| unanswered(error, path)),
     };
     let mut entries = index.entries;
     for folder in outside(repository, index.folders) {
-        entries.extend(below(repository, &folder)?);
+        let found = below(repository, &folder).map_err(|error| unanswered(error, path.clone()))?;
+        entries.extend(found);
     }
     entries.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(entries)
@@ -95,7 +96,7 @@ pub(super) fn first_outside(repository: &Repository) -> Result<Option<PathBuf>> 
     let bytes = read(&path)?.unwrap_or_default();
     let folders = match parse(&bytes, hash_len(repository)) {
         Parsed::Whole(index) => index.folders,
-        Parsed::Malformed | Parsed::ForGit => Vec::new(),
+        Parsed::Malformed | Parsed::Split => Vec::new(),
     };
     let found = outside(repository, folders).next();
     Ok(found.map(|folder| folder.path))
@@ -134,6 +135,16 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     match start == *b"DIRC" {
         true => bounded::read(path, MOST_INDEX_BYTES).map(Some).map_err(failed),
         false => Err(malformed(path)),
+    }
+}
+
+/// Where git cannot tell what is tracked, the rest of the index is missing or wrong.
+fn unanswered(error: Error, path: PathBuf) -> Error {
+    match error {
+        Error::Failed { .. } | Error::TooSlow { .. } | Error::Unexpected { .. } => {
+            Error::BadIndex { path, why: error.to_string() }
+        }
+        other => other,
     }
 }
 
@@ -190,14 +201,11 @@ fn hash_len(repository: &Repository) -> usize {
 enum Parsed {
     Whole(Index),
     Malformed,
-    /// It is split, or of a version that we do not know: git can read it.
-    ForGit,
+    /// Its other part is in a second file: git is asked.
+    Split,
 }
 
 fn parse(bytes: &[u8], hash_len: usize) -> Parsed {
-    if bytes.get(4..8).is_some_and(|it| !matches!(it, [0, 0, 0, 2..=4])) {
-        return Parsed::ForGit;
-    }
     let mut index = Index { entries: Vec::new(), folders: Vec::new() };
     let mut name: Vec<u8> = Vec::new();
     let end = walk(bytes, hash_len, |entry| {
@@ -214,7 +222,7 @@ fn parse(bytes: &[u8], hash_len: usize) -> Parsed {
     // A conflict has up to three entries.
     index.entries.dedup_by(|one, other| one.path == other.path);
     match end {
-        Some(end) if has_extension(&bytes[end..], *b"link") => Parsed::ForGit,
+        Some(end) if has_extension(&bytes[end..], *b"link") => Parsed::Split,
         Some(_) => Parsed::Whole(index),
         None => Parsed::Malformed,
     }
