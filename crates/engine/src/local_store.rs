@@ -58,6 +58,8 @@ pub enum Distrust {
     Shared(PathBuf),
     /// The repository tracks a file of it.
     Tracked(String),
+    /// It is not known whether the repository tracks a file of it.
+    Unknown(String),
     /// Git would add it, because the ignore file in it cannot be written.
     NotIgnored,
 }
@@ -74,6 +76,7 @@ impl fmt::Display for Distrust {
             Self::Mounted => f.write_str("it is on another file system than the workspace"),
             Self::Shared(folder) => write!(f, "other users can write in `{}`", folder.display()),
             Self::Tracked(path) => write!(f, "git tracks `{path}`"),
+            Self::Unknown(why) => write!(f, "it is not known whether git tracks it ({why})"),
             Self::NotIgnored => f.write_str("git would add it, as its `.gitignore` cannot be written"),
         }
     }
@@ -94,6 +97,7 @@ impl Distrust {
                 "if that folder is yours, run `chmod go-w {}`; until then checkpoints go to the store in your own data folder",
                 folder.display()
             ),
+            Self::Unknown(_) => "repair the index, for example with `git reset`".to_owned(),
             Self::NotIgnored => format!("make `{FOLDER}/.gitignore` writable"),
             Self::Tracked(_) => format!(
                 "if it is yours, `git rm -r --cached {FOLDER}` stops tracking it; then add back what the project needs there"
@@ -262,8 +266,7 @@ fn check_untracked(repository: Option<&Repository>, store: &Path) -> Result<(), 
             .and_then(|rest| rest.split(|it| *it == b'/').next());
         name.is_some_and(|name| STORE_NAMES.iter().any(|it| it.as_bytes() == name))
     };
-    // An index that cannot be read says nothing about what is tracked.
-    let tracked = repository.tracked().map_err(|_| Distrust::Tracked(FOLDER.to_owned()))?;
+    let tracked = repository.tracked().map_err(|error| Distrust::Unknown(error.to_string()))?;
     match tracked.iter().map(AsRef::as_ref).find(is_of_store) {
         Some(path) => Err(Distrust::Tracked(bivouac_core::text::printable_bytes(path))),
         None => Ok(()),
@@ -287,7 +290,9 @@ pub fn make(home: &Home, making: Making) -> Result<()> {
     let records = home.local_records.as_deref().ok_or(Error::NoHome)?;
     let store = home.local_store();
     let refused = |why| Error::LocalStore(UnusedStore { store: store.clone(), why });
-    if let Found::NotUsed(found) = find(&home.workspace, Some(records)) {
+    let found = find(&home.workspace, Some(records));
+    let is_ours = matches!(found, Found::Ours(_));
+    if let Found::NotUsed(found) = found {
         let is_unknown = matches!(found.why, Distrust::NoRecord | Distrust::Replaced);
         if !is_unknown || making == Making::New {
             return Err(Error::LocalStore(found));
@@ -298,7 +303,6 @@ pub fn make(home: &Home, making: Making) -> Result<()> {
     }
     // Whatever a clone or an archive brought would be taken for ours: packs, words of agents that wait, settings.
     let is_prepared = |name: &&str| store.join(name).symlink_metadata().is_ok();
-    let is_ours = matches!(find(&home.workspace, Some(records)), Found::Ours(_));
     if making == Making::New && !is_ours && STORE_NAMES.iter().any(is_prepared) {
         return Err(refused(Distrust::NoRecord));
     }
@@ -337,7 +341,11 @@ fn write_ignore_file(store: &Path) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         file => {
             let read = file.and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
-            read.map_err(Error::io(&path))?;
+            let n_read = read.map_err(Error::io(&path))?;
+            // Its end cannot be seen, so it would be added to again and again.
+            if n_read as u64 == MOST_BYTES {
+                return Err(Error::io(&path)(io::ErrorKind::FileTooLarge.into()));
+            }
         }
     }
     let own = STORE_NAMES.iter().map(|name| format!("/{name}\n")).collect::<String>();

@@ -189,10 +189,8 @@ impl Engine {
             return Err(Error::StillThere { path: path_of(&from) });
         }
         let old_home = Home { workspace: path_of(&from), ..self.home.clone() };
-        let Some(_nobody_works_there) = Lock::attempt(&old_home.workspace_lock(), Hold::Alone)?
-        else {
-            return Err(Error::StillThere { path: old_home.workspace });
-        };
+        let old_lock = old_home.workspace_lock();
+        let _nobody_works_there = Lock::wait(&old_lock, Hold::Alone, "working in the old folder")?;
         let lock = self.lock_workspace()?;
         let sessions = self.sessions_within(&from)?;
         let (mut n_checkpoints, mut events) = (0, Vec::new());
