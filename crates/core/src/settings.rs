@@ -1,6 +1,6 @@
 //! What a workspace's `bivouac.toml` may decide by itself. The file comes with a clone, a pull or an agent's
 //! edit, so without the user's consent it may only widen protection: save more often, capture more, keep
-//! longer. Every key has one rule in [`KEYS`], and a key without a rule may not be set at all.
+//! longer. Every key has one rule in [`KEYS`], and a key without a rule needs consent.
 
 /// A value, as far as protection depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]

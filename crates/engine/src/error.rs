@@ -143,8 +143,6 @@ pub enum Error {
     ForeignFile { path: PathBuf, line: usize, reason: String },
     #[error("`{}` was changed since it was written", path.display())]
     ChangedByOthers { path: PathBuf },
-    #[error("{why}")]
-    NotWritten { why: String },
     #[error("`{}` is or leads through a link, is a folder or far too large, so it is left alone", path.display())]
     NoDocument { path: PathBuf },
     #[error("`{}` is the memory of another project, `{}`", folder.display(), owner.display())]

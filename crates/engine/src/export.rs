@@ -165,12 +165,14 @@ impl Engine {
         let sheet = self.sheet(session, label);
         for kind in kinds {
             let request = ExportRequest::default();
-            let written = match &sheet {
-                Ok(sheet) => self.export_sheet(sheet, kind, &request).map(|_| ()),
-                Err(error) => Err(Error::NotWritten { why: crate::error::in_one_line(error) }),
+            let failure = match &sheet {
+                Ok(sheet) => {
+                    let written = self.export_sheet(sheet, kind, &request);
+                    written.err().map(|error| crate::error::in_one_line(&error))
+                }
+                Err(error) => Some(crate::error::in_one_line(error)),
             };
-            if let Err(error) = written {
-                let why = crate::error::in_one_line(&error);
+            if let Some(why) = failure {
                 let line = format!("{} was not written: {why}", kind.as_str());
                 let _the_checkpoint_counts = self.note(session.id, Level::Warning, &line);
                 self.notices.push(line);

@@ -76,10 +76,7 @@ impl Home {
         let whole = |folder: &PathBuf| folder.canonicalize().map_err(Error::io(folder));
         let folder = whole(wishes.folder.as_ref().unwrap_or(&PathBuf::from(".")))?;
         let bases = etcetera::choose_base_strategy().map_err(|_| Error::NoHome);
-        let local_records = bases.as_ref().ok().map(|bases| {
-            let state = bases.state_dir().unwrap_or_else(|| bases.data_dir());
-            state.join("bivouac/local-stores")
-        });
+        let local_records = state_folder().map(|folder| folder.join("local-stores"));
         let workspace = match &wishes.workspace {
             Some(wished) => whole(&folder.join(wished))?,
             None => find_workspace(&folder, local_records.as_deref()),
@@ -388,6 +385,12 @@ fn find_workspace(folder: &Path, local_records: Option<&Path>) -> PathBuf {
 /// Makes the names in a folder durable.
 pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
     folder::sync(folder).map_err(Error::io(folder))
+}
+
+/// Where we keep what is about stores, and therefore not in them.
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    let bases = etcetera::choose_base_strategy().ok()?;
+    Some(bases.state_dir().unwrap_or_else(|| bases.data_dir()).join("bivouac"))
 }
 
 pub(crate) fn home_folder() -> Option<PathBuf> {

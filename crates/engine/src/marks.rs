@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bivouac_capture::folder;
-use bivouac_core::id::{CheckpointHandle, ObjectId};
+use bivouac_core::id::CheckpointHandle;
+use bivouac_core::path::WorkspacePath;
 use bivouac_snapshot::private::{self, Open};
-use etcetera::BaseStrategy;
 
-use crate::home::Home;
+use crate::home::{Home, state_folder};
 use crate::{Engine, Result};
 
 /// So many days are remembered: a clock can be set back by some.
@@ -42,11 +42,9 @@ impl Engine {
 }
 
 fn marks_file(home: &Home) -> Option<PathBuf> {
-    let bases = etcetera::choose_base_strategy().ok()?;
-    let folder = bases.state_dir().unwrap_or_else(|| bases.data_dir()).join("bivouac/handles");
     let store = home.store.canonicalize().ok()?;
-    let key = ObjectId::of(store.as_os_str().as_bytes()).to_string();
-    Some(folder.join(&key[..16]))
+    let key = WorkspacePath::new(store.as_os_str().as_bytes()).key();
+    Some(state_folder()?.join("handles").join(key))
 }
 
 fn last(path: &Path, prefix: &str) -> u32 {

@@ -147,14 +147,6 @@ enum Locked {
     Told,
 }
 
-/// Do the trees hold the same files, whatever else lies around?
-pub fn covers_the_same(trees: &Trees<'_>, one: &ObjectId, other: &ObjectId) -> Result<bool> {
-    if one == other {
-        return Ok(true);
-    }
-    Ok(!diff(trees, one, other, &Filter::default())?.iter().any(Change::is_covered))
-}
-
 struct Differ<'d> {
     trees: &'d Trees<'d>,
     filter: &'d Filter,
