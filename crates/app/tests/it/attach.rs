@@ -32,6 +32,11 @@ fn panes(server: &TmuxServer<'_>, env: &TestEnv) -> String {
     Normalizer::new(&env.root().canonicalize().unwrap()).apply(&text)
 }
 
+/// tmux asks the system for the folder of what runs in a pane, which has none until it has begun.
+fn are_in_place(panes: &str) -> bool {
+    panes.matches("/project").count() == 3 && panes.matches("/web").count() == 2
+}
+
 /// Without notes: what they say differs from machine to machine.
 fn resumed(env: &TestEnv) -> String {
     let text = env.run("resume auth --tmux");
@@ -55,7 +60,7 @@ fn a_layout_comes_back_after_its_server_is_gone() {
         tmux("rename-window -t SESSION agent");
         tmux(&format!("split-window -h -d -l 50 -c {web} -t SESSION sleep 601"));
         tmux(&format!("new-window -d -n logs -c {web} -t SESSION sleep 602"));
-        until("the panes", || panes(&server, &env).lines().count() == 3);
+        until("the panes", || are_in_place(&panes(&server, &env)));
         assert_snapshot!(panes(&server, &env), @"
         0 agent 200x50 149x50 active 1 [root]/project
         0 agent 200x50 50x50 -  [root]/project/web
@@ -72,7 +77,7 @@ fn a_layout_comes_back_after_its_server_is_gone() {
     assert!(shown.contains("Terminal   tmux task-00000001, 2 windows, 3 panes"), "{shown}");
     let Some(server) = env.tmux_server() else { return };
     assert_snapshot!(resumed(&env), @"Started in tmux; look at it with `biv attach task-00000001`");
-    until("the folders", || panes(&server, &env).matches("/web").count() == 2);
+    until("the folders", || are_in_place(&panes(&server, &env)));
     assert_snapshot!(panes(&server, &env), @"
     0 agent 200x50 149x50 active 1 [root]/project
     0 agent 200x50 50x50 -  [root]/project/web
